@@ -134,7 +134,7 @@ def counties_of(path: Path, runs: int) -> Iterator[tuple[str, NDArray[np.int64],
         made = [
             hf.answer(
                 true,
-                mechanism=hf.ProjectedLaplace(CENSUS),
+                mechanism=hf.ProjectedLaplace(epsilon=CENSUS),
                 universe=universe,
                 invariants=[hf.total()],
                 sensitivity=2,
@@ -170,12 +170,12 @@ def error_rows(trials: int) -> list[Row]:
     histogram = random.integers(0, 50, 20)
     kept = [[1] * 12, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]]
     values, query = read_query(matrix, histogram, invariants=kept)
-    laplace, gaussian = ("1/2",), ("1/2", "1/1000000")
+    epsilon, delta = "1/2", "1/1000000"
     mechanisms: list[SubspaceMechanism] = [
-        hf.ProjectedLaplace(*laplace),
-        hf.ExtendedLaplace(*laplace),
-        hf.ProjectedGaussian(*gaussian),
-        hf.ExtendedGaussian(*gaussian),
+        hf.ProjectedLaplace(epsilon=epsilon),
+        hf.ExtendedLaplace(epsilon=epsilon),
+        hf.ProjectedGaussian(epsilon=epsilon, delta=delta),
+        hf.ExtendedGaussian(epsilon=epsilon, delta=delta),
     ]
     first: dict[str, float] = {}
     rows = []

@@ -192,11 +192,11 @@ def cases(pairs: int) -> list[Case]:
     one_total = Lattice(np.ones((1, 102), dtype=np.int64))
     l1, l2 = ChainTarget.laplace(16, QUARTER), ChainTarget.laplace(16, QUARTER, "l2")
     drawn = {
-        "4 x 4, l1": exact_seconds(hf.GeneralizedLaplace(QUARTER), table),
-        "4 x 4, l2": exact_seconds(hf.GeneralizedLaplace(QUARTER, "l2"), table),
-        "14 cells, l1": exact_seconds(hf.GeneralizedLaplace(QUARTER), sets),
-        "14 cells, l2": exact_seconds(hf.GeneralizedLaplace(QUARTER, "l2"), sets),
-        "102 counties, l1": exact_seconds(hf.GeneralizedLaplace(CENSUS), one_total),
+        "4 x 4, l1": exact_seconds(hf.GeneralizedLaplace(epsilon=QUARTER, per="distance"), table),
+        "4 x 4, l2": exact_seconds(hf.GeneralizedLaplace(epsilon=QUARTER, norm="l2", per="distance"), table),
+        "14 cells, l1": exact_seconds(hf.GeneralizedLaplace(epsilon=QUARTER, per="distance"), sets),
+        "14 cells, l2": exact_seconds(hf.GeneralizedLaplace(epsilon=QUARTER, norm="l2", per="distance"), sets),
+        "102 counties, l1": exact_seconds(hf.GeneralizedLaplace(epsilon=CENSUS, per="distance"), one_total),
     }
     made = [Case("4 x 4, l1", Metropolis.of_lattice(l1, table, Fraction(1)), pairs, lag, paper=1e4) for lag in (1000, 2000, 5000, 10_000)]
     made += [

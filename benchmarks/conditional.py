@@ -140,7 +140,7 @@ def counties(path: Path, most: int | None = None) -> tuple[list[Row], str]:
     """One release of all counties, and the errors of their cells by size beside those without bounds at the same rate."""
     table, kept = county_table(path, most)
     began, clock = time.process_time(), time.perf_counter()
-    made = hf.release(table, kept, hf.Conditional(1), key=NoiseKey.for_tests("bench counties"))
+    made = hf.release(table, kept, hf.Conditional(epsilon=1, per="distance"), key=NoiseKey.for_tests("bench counties"))
     seconds, wall = time.process_time() - began, time.perf_counter() - clock
     x, y = (counts.reshape(-1, 2 * AGES) for counts in (table.counts, made.table.counts))
     free = BoundedClasses(BoundedBlock.plain(sexes_and_ages(MINORS, AGES - MINORS), None), HALF)

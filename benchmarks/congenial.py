@@ -67,7 +67,7 @@ def distances(truth: Ints, releases: int = RELEASES, seed: int = SEED) -> Distan
     """Of so many releases of each table, in each of the four ways."""
     rows = hf.lattice(universe(), kept())
     matrix = rows.matrix.toarray()
-    drawing = hf.plan(universe(), kept(), hf.Conditional(1)).drawing
+    drawing = hf.plan(universe(), kept(), hf.Conditional(epsilon=1, per="distance")).drawing
     (task,) = drawing.channel.tasks()
     errors = np.empty((len(WAYS), len(truth), releases, truth.shape[1]))
     with hf.NoiseKey.for_tests(seed) as key:

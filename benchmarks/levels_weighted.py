@@ -61,7 +61,7 @@ TRACT_HEADERS = ("leaves", "step", "seconds")
 def tract_table(units: dict[str, int] = TRACTS, many: int = MANY_LEAVES, rounds: int = 3) -> Table:
     """Tracts under counties under states: plan with the first draw, and draws that are prepared, here and of one large state."""
     universe = hf.Universe.product({"tract": geography(units)})
-    mechanism = hf.GeneralizedGaussian(rho=HALVES.rho, levels={"county": "1/2", "tract": "1/2"})
+    mechanism = hf.GeneralizedGaussian(rho=HALVES.rho, levels={"county": "1/2", "tract": "1/2"}, per="distance")
     large = choose(one_state(many), HALVES).noise
     numbers = itertools.count()
 
@@ -119,7 +119,7 @@ def measured(units: dict[str, int] = UNITS, people: int = 240_000) -> None:
     tree = geography(units)
     table = hf.Table(hf.Universe.product({"block": tree, **codes}), counts)
     done("population")
-    mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES)
+    mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES, per="distance")
     plan = hf.plan(table, [hf.total()], mechanism)
     channel = plan.drawing.channel
     assert isinstance(channel.layout, LevelLayout) and isinstance(channel.target, LevelGaussian)  # noqa: PT018

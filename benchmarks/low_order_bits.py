@@ -50,7 +50,7 @@ class Attack:
 def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
     """What projected Laplace noise publishes in floating point, one row a trial."""
     query = Query(Invariants([[1, 1, 1]]), Sensitivities(l1=Fraction(2)))
-    law = floating_form(hf.ProjectedLaplace(EPSILON), query)
+    law = floating_form(hf.ProjectedLaplace(epsilon=EPSILON), query)
     return ANSWERS[secrets] + law.answers(np.zeros(3), len(secrets), np.random.default_rng(seed))
 
 
@@ -59,7 +59,7 @@ def on_the_grid(secrets: NDArray[np.int64], seed: int) -> Floats:
     universe = hf.Universe.product({"answer": ["1", "2", "3"]})
     facts = replace(Facts.of(universe, [hf.total()]), grid=Grid(PLACES, l1=Fraction(2), on_grid=True))
     with NoiseKey.for_tests(seed) as key:
-        noise = Law(hf.ProjectedLaplace(EPSILON).channel(facts)).sample(len(secrets), key)
+        noise = Law(hf.ProjectedLaplace(epsilon=EPSILON).channel(facts)).sample(len(secrets), key)
     return np.asarray(np.ldexp(ANSWERS[secrets] * 2**PLACES + noise, -PLACES))
 
 

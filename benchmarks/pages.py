@@ -39,7 +39,7 @@ class Case:
 def cases(side: int) -> list[Case]:
     """Tables of about side^2 cells: one kept margin, two that cross, three of a three-way table."""
     third = round(side ** (2 / 3))
-    gaussian, laplace = hf.GeneralizedGaussian(rho="1/10"), hf.GeneralizedLaplace(epsilon="1/4")
+    gaussian, laplace = hf.GeneralizedGaussian(rho="1/10", per="distance"), hf.GeneralizedLaplace(epsilon="1/4", per="distance")
     return [
         Case(f"{side} x {side}, totals of areas, Laplace", (side, side), ("area",), laplace),
         Case(f"{side} x {side}, totals of areas, Gaussian", (side, side), ("area",), gaussian),

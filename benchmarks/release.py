@@ -107,7 +107,7 @@ class RealCase:
 def real_cases() -> list[RealCase]:
     """Counties under state totals, tracts under county totals; pure, and with as much Gaussian noise as the demo has."""
     counties, tracts = _shared("county_pop_2010.csv"), _shared("tract_pop_2010.csv")
-    mechanisms = ("GeneralizedLaplace(epsilon='1/4')", "GeneralizedGaussian(rho='1/200')")
+    mechanisms = ("GeneralizedLaplace(epsilon='1/4', per='distance')", "GeneralizedGaussian(rho='1/200', per='distance')")
     return [
         *(RealCase("counties of 2010", counties, ("state_fips", "county_fips"), "state_fips", made) for made in mechanisms),
         *(RealCase("tracts of 2010", tracts, ("state_fips", "county_fips", "tract_geoid"), "county_fips", made) for made in mechanisms),

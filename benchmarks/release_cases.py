@@ -223,7 +223,7 @@ def small_laplace(table: SmallTable, rounds: int, draws: int, key: NoiseKey, don
     """Time of an exact draw, one at a time and `draws` at once; moments of all that was drawn, beside the exact ones."""
     codes = [str(i) for i in range(table.side)]
     universe = Universe.product({"row": codes, "column": codes})
-    law = GeneralizedLaplace(epsilon="1/4").law(lattice(universe, [margin("row"), margin("column")]))
+    law = GeneralizedLaplace(epsilon="1/4", per="distance").law(lattice(universe, [margin("row"), margin("column")]))
     (task,) = law.channel.tasks()
     sampler = law.drawing.choice(task.shape).noise
     labels = count()

@@ -128,7 +128,7 @@ class TestFromNothingToAVerifiedFolder:
         [
             'mechanism = "generalized-gaussian"\nrho = "1/10"\nper = "person"',
             'mechanism = "generalized-gaussian"\nepsilon = "1"\ndelta = "1e-6"\nper = "person"',
-            'mechanism = "rounded-projection"\nepsilon = "1"\nper = "unit"',
+            'mechanism = "rounded-projection"\nepsilon = "1"\nper = "distance"',
             'mechanism = "generalized-laplace"\nnorm = "l2"\nepsilon = "1"\nper = "person"',
             'mechanism = "suppression"\nformats = ["csv"]\ndate = "2030-04-01"',
         ],
@@ -445,7 +445,7 @@ class TestDiagnose:
             assert "was estimated" in text
             assert "in exact numbers" not in text
         assert run("verify", "out").code == 0
-        older = (square / "out" / "card.json").read_text().replace('"schema_version": "3.6"', '"schema_version": "1.0"')
+        older = (square / "out" / "card.json").read_text().replace('"schema_version": "4.0"', '"schema_version": "1.0"')
         (square / "out" / "card.json").write_text(older)
         ran = run("verify", "out")
         assert ran.code == 10

@@ -29,7 +29,7 @@ names = st.text(min_size=1, max_size=300) | st.sampled_from([ODD, "\n", "'\"", "
 
 def table_of(name: str) -> hf.Table:
     universe = hf.Universe.product({name: ["a", "b"], name + "2": ["c"]})
-    return hf.Table(universe, np.array([SECRET, 0]), count="n" * 900, unit=name + "u", name=name, cell_keys=np.array([SECRET + 1, 0]))
+    return hf.Table(universe, np.array([SECRET, 0]), count="n" * 900, protect=name + "u", name=name, cell_keys=np.array([SECRET + 1, 0]))
 
 
 WIDE = hf.Universe.product({f"column {i}": ["x"] for i in range(10_000)})
@@ -42,7 +42,7 @@ LARGE: dict[str, Callable[[], Any]] = {
     "long universe": lambda: LONG,
     "codes": lambda: WIDE.codes,
     "wide table": lambda: hf.Table(WIDE, np.array([SECRET])),
-    "long table": lambda: hf.Table(LONG, np.full(10_000, SECRET), unit=ODD),
+    "long table": lambda: hf.Table(LONG, np.full(10_000, SECRET), protect=ODD),
     "hierarchy": lambda: TREE,
     "margin": lambda: hf.margin(*MANY),
     "identity": lambda: hf.identity(hf.margin(*MANY), values=0),
@@ -66,10 +66,10 @@ LONG_NUMBER = Fraction(10**60 + 1, 3 * 10**61)
 SQUARE = hf.Universe.product({"a": MANY[:100], "b": MANY[100:200]})
 KEEP = {"nothing": [], "rows": [hf.margin("a")], "rows and columns": [hf.margin("a"), hf.margin("b")]}
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace(epsilon=LONG_NUMBER),
-    "gaussian": hf.GeneralizedGaussian(epsilon=LONG_NUMBER, delta=LONG_NUMBER / 10**9),
+    "laplace": hf.GeneralizedLaplace(epsilon=LONG_NUMBER, per="distance"),
+    "gaussian": hf.GeneralizedGaussian(epsilon=LONG_NUMBER, delta=LONG_NUMBER / 10**9, per="distance"),
     "gaussian with options": hf.GeneralizedGaussian(
-        epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER
+        epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER, per="distance"
     ),
     "rounded": hf.RoundedProjection(epsilon=LONG_NUMBER, per="person"),
     "suppression": hf.Suppression(),
@@ -119,7 +119,7 @@ def test_a_line_or_two_whatever_the_size(make: Callable[[], Any]) -> None:
 def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> None:
     """With 10,000 cells and numbers of 60 digits: two lines each, and nothing of the counts."""
     check_line(repr(mechanism))
-    table = hf.Table(SQUARE, np.full(10_000, SECRET), name=ODD, unit=ODD)
+    table = hf.Table(SQUARE, np.full(10_000, SECRET), name=ODD, protect=ODD)
     try:
         plan = hf.plan(table, keep, mechanism)
     except hf.errors.NoExactSampler:
@@ -138,20 +138,23 @@ def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> 
 
 
 def test_channels_and_drawings_say_what_is_drawn() -> None:
-    plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8"))
+    plan = hf.plan(SQUARE, [hf.margin("a")], hf.GeneralizedGaussian(rho="1/8", per="distance"))
     assert repr(plan.drawing.channel) == "Channel(gaussian 4; 10000 cells, 100 blocks of 1 shapes)"
     assert repr(plan.drawing) == "Drawing(gaussian 4; 10000 cells, 100 blocks of 1 shapes; sequential Gaussian)"
 
 
 def test_a_release_in_a_notebook_says_first_that_it_is_not_private() -> None:
     table = hf.Table(hf.Universe.product({"a": ["1", "2"], "b": ["1", "2", "3"]}), np.full(6, SECRET))
-    made = {key: hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), key=key) for key in (hf.NoiseKey.for_tests(1), None)}
+    made = {
+        key: hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=key)
+        for key in (hf.NoiseKey.for_tests(1), None)
+    }
     for key, release in made.items():
         texts = check_html(release._repr_html_()).texts
         shown = dict(zip(texts[1::2], texts[2::2], strict=True))
         assert (texts[1:3] == ["Warning", "NOT PRIVATE: drawn with a test key"]) == (key is not None)
         assert ("NOT PRIVATE" in release._repr_html_()) == (key is not None)
-        assert shown["asked"] == "epsilon = 0.5 per unit"
+        assert shown["asked"] == "epsilon = 0.5 per distance"
         assert shown["Kept"] == "2 totals, exactly"
         assert shown["Promise"] == hf.describe(release.guarantee)
     assert hf.describe(release.plan) == hf.describe(release) == hf.describe(release.law) == hf.describe(release.guarantee)
@@ -161,9 +164,9 @@ def test_markup_of_others_is_escaped() -> None:
     """Names of columns, codes, units and tables reach notebooks as text, in whatever object shows them."""
     bad = "<img src=x onerror=alert(1)>&\"'"
     universe = hf.Universe.product({bad: [bad, "2"], "b": [bad, "q", "r"]})
-    table = hf.Table(universe, np.full(6, SECRET), count=bad + "n", unit=bad, name=bad)
+    table = hf.Table(universe, np.full(6, SECRET), count=bad + "n", protect=bad, name=bad)
     keep = [hf.margin(bad), hf.identity(hf.subset(bad, [bad], by=["b"]))]
-    made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1), key=hf.NoiseKey.for_tests("markup"))
+    made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("markup"))
     for thing in (table, universe, made.plan, made.guarantee, made, hf.plan(table, keep, hf.Suppression())):
         cells = check_html(thing._repr_html_())
         assert "img" not in cells.tags
@@ -214,12 +217,12 @@ def test_a_long_law_keeps_its_stream() -> None:
 
 def test_a_table_in_a_notebook_shows_declarations_only() -> None:
     tree = hf.Hierarchy.from_prefixes(["17031", "17043"], [2])
-    table = hf.Table(hf.Universe.product({"county": tree, "<i>": ["F"]}), np.array([SECRET, 3]), unit="house & home", name="Trial")
+    table = hf.Table(hf.Universe.product({"county": tree, "<i>": ["F"]}), np.array([SECRET, 3]), protect="house & home", name="Trial")
     texts = check_html(table._repr_html_()).texts
     assert texts[0] == "Table: Trial"
     shown = dict(zip(texts[1::2], texts[2::2], strict=True))
     assert shown == {
-        "unit": "house & home, with at most 1 record",
+        "protects": "house & home, with at most 1 record",
         "column of counts": "count",
         "hidden": "counts",
         "cells": "2, all combinations",

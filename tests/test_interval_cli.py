@@ -22,7 +22,13 @@ CODES = {"state": ["17", "17", "17", "18", "18"], "county": ["031", "043", "097"
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = hf.Table(hf.Universe.listed(CODES), np.array([5195, 932, 714, 35, 385]))
-    release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("cli"), release_id="towns")
+    release = hf.release(
+        table,
+        [hf.margin("state")],
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+        key=hf.NoiseKey.for_tests("cli"),
+        release_id="towns",
+    )
     return release.save(tmp_path_factory.mktemp("cli") / "out")
 
 

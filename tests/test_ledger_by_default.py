@@ -220,7 +220,7 @@ class TestWithoutALedger:
     def test_in_python(self, work: Path) -> None:
         """`ledger=None` records nothing; card and repr say so."""
         table = hf.Table.from_counts(work / "counties.csv", cells=["state", "county"], count="people")
-        made = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4"), release_id="r1")
+        made = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="r1")
         assert "not recorded in a ledger" in repr(made)
         assert made.card["release"]["ledger_words"].startswith("This release was recorded in no ledger")
         assert not (work / DEFAULT).exists()
@@ -259,7 +259,7 @@ class TestALimitLater:
         small = run(*grant, "--epsilon", "1/4")
         assert (small.code, small.out) == (LEDGER_PROBLEM, "")
         assert "cost epsilon = 0.5 already" in small.err
-        assert "recorded per 'person'" in run(*grant, "--epsilon", "1", "--unit", "household").err
+        assert "recorded per 'person'" in run(*grant, "--epsilon", "1", "--protect", "household").err
         assert "Left      epsilon = 0.5 (50 %)" in run(*grant, "--epsilon", "1").out
         for number, code in ((2, 0), (3, LEDGER_PROBLEM)):
             Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))
@@ -281,7 +281,7 @@ class TestALimitLater:
 
     def test_another_unit_is_another_account(self, run: Run) -> None:
         run("release", "run.toml", "-o", "out1")
-        text = RUN.replace('"r1"', '"r2"').replace('count = "people"', 'count = "people"\nunit = "household"')
+        text = RUN.replace('"r1"', '"r2"').replace('count = "people"', 'count = "people"\nprotect = "household"')
         Path("run.toml").write_text(text)
         refused = run("release", "run.toml", "-o", "out2")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")
@@ -299,7 +299,7 @@ class TestShow:
             assert run("release", "run.toml", "-o", f"out{number}").code == 0
         said = json.loads(run("ledger", "show", "counties", "--json").out)
         assert (said["granted"], said["spent"], said["left"]) == ("1", "1", "0")
-        assert (said["per_unit"], said["smallest_secret"], said["secret_is_more"]) == ("1/2", "2", True)
+        assert (said["per_distance"], said["smallest_secret"], said["secret_is_more"]) == ("1/2", "2", True)
         assert [one["costs"]["smallest_secret"]["epsilon"] for one in said["releases"]] == ["1", "1"]
 
     def test_balances_with_and_without_a_limit(self, run: Run) -> None:
@@ -310,7 +310,7 @@ class TestShow:
             "others    rho = 0 of 0.125 spent, rho = 0.125 (100 %) left; 0 releases",
         ]
         one, other = json.loads(run("ledger", "show", "--json").out)["datasets"]
-        assert (one["granted"], one["left"], one["per_unit"], one["smallest_secret"], one["secret_is_more"]) == (
+        assert (one["granted"], one["left"], one["per_distance"], one["smallest_secret"], one["secret_is_more"]) == (
             None,
             None,
             "1/4",
@@ -341,7 +341,11 @@ class TestRefusedBeforeSlowWork:
         ledger = Ledger.open(work / "l.sqlite", create=True)
         ledger.grant("counties", kind="pure", epsilon=1, approver="a", reason="b")
         table = hf.Table.from_counts(work / "counties.csv", cells=["state", "county"], count="people", name="counties")
-        keep, cheap, dear = [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4"), hf.GeneralizedLaplace(epsilon=1)
+        keep, cheap, dear = (
+            [hf.margin("state")],
+            hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+            hf.GeneralizedLaplace(epsilon=1, per="distance"),
+        )
         hf.release(table, keep, cheap, ledger=ledger, release_id="r1").save(work / "out")
         request.getfixturevalue("no_samplers")
         with pytest.raises(hf.errors.IdenticalRelease):
@@ -351,7 +355,9 @@ class TestRefusedBeforeSlowWork:
         with pytest.raises(hf.errors.NoGrant):
             hf.release(table, keep, cheap, ledger=ledger, release_id="r3", dataset="others")
         with pytest.raises(hf.errors.LedgerProblem, match="Markov chain"):
-            hf.release(table, keep, hf.GeneralizedLaplace("1/4", sampler="line_gibbs"), ledger=ledger, release_id="r4")
+            hf.release(
+                table, keep, hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", per="distance"), ledger=ledger, release_id="r4"
+            )
         assert [event.kind for event in ledger.events()].count("reserved") == 1
 
 

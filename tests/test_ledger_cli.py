@@ -85,7 +85,7 @@ class TestGrantAndShow:
         [
             (("--rho", "1/8"), {"kind": "zcdp", "granted": "1/8", "currency": "rho"}),
             (("--epsilon", "2", "--delta", "1e-6"), {"kind": "approximate", "epsilon": "2", "delta": "1/1000000", "currency": "rho"}),
-            (("--epsilon", "1/3", "--unit", "household"), {"kind": "pure", "unit": "household", "granted": "1/3", "left": "1/3"}),
+            (("--epsilon", "1/3", "--protect", "household"), {"kind": "pure", "protect": "household", "granted": "1/3", "left": "1/3"}),
         ],
     )
     def test_kinds_of_grants(self, run: Run, given: tuple[str, ...], kind: dict[str, str]) -> None:

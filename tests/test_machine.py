@@ -32,7 +32,7 @@ class TestAThousandMillionCells:
     @pytest.mark.parametrize("keep", [[], [hf.margin("a")]], ids=["nothing", "a margin"])
     def test_a_plan_is_refused_with_both_figures(self, keep: list[Any]) -> None:
         with pytest.raises(RequestTooLarge, match=r"1,000,000,000 cells .* of memory or more, and 16\.0 GiB are left"):
-            hf.plan(self.universe, keep, hf.GeneralizedLaplace("1"))
+            hf.plan(self.universe, keep, hf.GeneralizedLaplace(epsilon="1", per="distance"))
 
     def test_a_table_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine, "available_memory", lambda: 4 * GIB)

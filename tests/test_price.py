@@ -49,7 +49,7 @@ class TestPlan:
         price = json.loads(run("plan", "run.toml", "--json").out)["price"]
         numbers = {"cost": "1/2", "granted": "1", "spent": "1/2", "left": "1/2"}
         assert price == {
-            **{"dataset": "towns", "unit": "person", "currency": "epsilon"},
+            **{"dataset": "towns", "protect": "person", "currency": "epsilon"},
             **numbers,
             **{"problem": None, "resumable": False},
         }

@@ -40,6 +40,15 @@ class TestInit:
         assert (found.id, dict(found.written), found.mechanism.per, len(found.keep)) == ("people-v1", {"epsilon": "1/2"}, "person", 2)
         assert run("plan", "a.toml", "--no-ledger").code == 0
 
+    def test_the_budget_is_for_whom_the_file_protects(self, work: Path, run: Run) -> None:
+        for more, per in (((), "household"), (("--per", "distance"), "distance")):
+            assert run("init", "people.csv", *self.OPTIONS, "--protect", "household", *more, "-o", f"{per}.toml").code == 0
+            found = load_run(work / f"{per}.toml")
+            assert (found.mechanism.per, found.read_declarations().protect) == (per, "household")
+        wrong = run("init", "people.csv", *self.OPTIONS, "--protect", "household", "--per", "person", "-o", "wrong.toml")
+        assert 'must be one of "household", "distance". Got "person".' in wrong.err
+        assert not (work / "wrong.toml").exists()
+
     def test_no_count_is_read_or_told(self, work: Path, run: Run) -> None:
         broken = [f"{c},{s},no number\n" for c, s, _ in ROWS]
         (work / "people.csv").write_text("county,sex,population\n" + "".join(broken))

@@ -187,7 +187,7 @@ def one_release(seed: int, folder: Path, trace: Trace | None = None, with_table:
     with trace if trace is not None and with_table else nothing:
         table = hf.Table.from_counts(data, cells=["row", "column"], count="people")
     with nothing if trace is None else trace:
-        release = hf.release(table, [hf.margin("row"), hf.margin("column")], hf.GeneralizedLaplace(epsilon="1/4"), key=key)
+        release = hf.release(table, [hf.margin("row"), hf.margin("column")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), key=key)
         release.save(folder)
     return not holds_counts(release.table.counts)
 

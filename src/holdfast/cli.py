@@ -230,7 +230,7 @@ def plan(
 
 
 def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
-    """The least budget for these targets, for the run's table, kept totals and person or unit."""
+    """The least budget for these targets, for the run's table, kept totals and `per`."""
     from holdfast.publication.allocate import allocate, check_divides, read_targets
 
     check_divides(run.mechanism)

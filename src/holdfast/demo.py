@@ -52,7 +52,7 @@ margins = [["county"], ["education"]]
 id = "education-demo"
 mechanism = "generalized-laplace"
 epsilon = "1/2"
-per = "person"         # or "unit": this epsilon for each unit of l1 distance, twice as much for one person
+per = "person"         # or "distance": this epsilon for each unit of l1 distance, twice as much for one person
 """
 
 

@@ -134,7 +134,7 @@ def grant(
     epsilon: Annotated[str | None, typer.Option(help="Pure budget, such as 1 or 1/4; with --delta an (epsilon, delta) budget.")] = None,
     delta: Annotated[str | None, typer.Option(help="With --epsilon.")] = None,
     rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
-    unit: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
+    protect: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
     legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Give a grant that stands in the ledger a second time: the two add up.")] = False,
     ledger: Place = None,
@@ -147,13 +147,13 @@ def grant(
 
     kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
-    texts = {"unit": unit, "approver": approver, "reason": reason, "legal": legal}
+    texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
     read_grant(name_of(dataset, "dataset"), kind, given, texts, "")  # refused before a ledger is made
     place = _place(ledger)
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
-    book.grant(dataset, kind=kind, unit=unit, approver=approver, reason=reason, legal=legal, again=again, **given)
+    book.grant(dataset, kind=kind, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
     _print_balance(book, dataset, as_json)
 
 

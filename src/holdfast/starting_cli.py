@@ -28,13 +28,6 @@ class Shell(StrEnum):
     fish = "fish"
 
 
-class Per(StrEnum):
-    """Whom a budget is for."""
-
-    person = "person"
-    unit = "unit"
-
-
 def init(
     table: Annotated[Path, typer.Argument(help="A file of counts or records (.csv, .tsv, .parquet, .xlsx).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write; an existing file is not touched.")] = Path("run.toml"),
@@ -45,10 +38,10 @@ def init(
         list[str] | None, typer.Option(help="A kept margin, county or county:sex, or total; repeat for more. none for no kept total.")
     ] = None,
     public: Annotated[bool, typer.Option("--public", help="The rows are a public list of cells, zeros included.")] = False,
-    unit: Annotated[str | None, typer.Option(help="Whose privacy is promised: person, household, ...")] = None,
+    protect: Annotated[str | None, typer.Option(help="Whose privacy is promised: person, household, ...")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Budget for Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Budget for Gaussian noise instead.")] = None,
-    per: Annotated[Per, typer.Option(help="Whether the budget is for one person or one unit of distance.")] = Per.person,
+    per: Annotated[str | None, typer.Option(help="What the budget is for: what --protect names, or distance.")] = None,
     release_id: Annotated[str | None, typer.Option("--id", help="Identifier of the release.")] = None,
     schema: Annotated[bool, typer.Option(help="Write the schema for editors beside the run file, unless it is there.")] = True,
     as_json: AsJson = False,
@@ -73,11 +66,11 @@ def init(
         cells=tuple(cells or ask.listed(words.WHICH_CELLS, likely_cells(names, counts))),
         count=counts,
         keep=tuple(word for word in keep or ask.listed(words.WHICH_TOTALS, [TOTAL]) if word != "none"),
-        unit=unit or ask.text(words.WHOSE, "person"),
+        protect=protect or ask.text(words.WHOSE, "person"),
         public=public,
         epsilon=epsilon or (None if rho is not None else ask.text(words.HOW_MUCH, "1")),
         rho=rho,
-        per=per.value,
+        per=per,
         release_id=release_id or ask.text(words.WHICH_ID, likely_id(table)),
     )
     beside = BESIDE if start(table, chosen, output, schema=schema) else None

@@ -44,7 +44,9 @@ def four_by_four(shared_data: Path, folder: Path) -> Pages:
     """With a secret key, so that no banner is on its pages, and with a publication view."""
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
-    return written(hf.release(table, keep, hf.GeneralizedLaplace("1/4"), release_id="children", **SAID), folder, view_base=1)
+    return written(
+        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", **SAID), folder, view_base=1
+    )
 
 
 AIRPORTS = {"ATL": "Atlanta", "BOS": "Boston", "CLT": "Charlotte", "DFW": "Dallas/Fort Worth", "FLL": "Fort Lauderdale", "MIA": "Miami"}
@@ -60,7 +62,9 @@ def flights(shared_data: Path, folder: Path) -> Pages:
     )
     keep = [hf.margin("dest", "hour"), hf.margin("dest", "carrier")]
     key = hf.NoiseKey.for_tests("flights")
-    return written(hf.release(table, keep, hf.GeneralizedGaussian(rho="1/50"), key=key, release_id="flights-2013", **SAID), folder)
+    return written(
+        hf.release(table, keep, hf.GeneralizedGaussian(rho="1/50", per="distance"), key=key, release_id="flights-2013", **SAID), folder
+    )
 
 
 def suppression(shared_data: Path, folder: Path) -> Pages:
@@ -73,7 +77,7 @@ def chains(shared_data: Path, folder: Path) -> Pages:
     cells = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
     table = hf.Table(cells, np.arange(16))
     keep = [hf.margin("county"), hf.margin("education")]
-    mechanism = hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")
+    mechanism = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance")
     key = hf.NoiseKey.for_tests("chains")
     made = written(hf.release(table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
     found = diagnose(table, keep, mechanism, pairs=60)
@@ -89,7 +93,9 @@ def conditional(shared_data: Path, folder: Path) -> Pages:
     cells = hf.Universe.product({"town": ["Aldham", "Brookfield", "Carrow", "Deal"], "sex": ["F", "M"]})
     table = hf.Table(cells, np.array([3, 0, 1, 0, 12, 9, 0, 2]))
     key = hf.NoiseKey.for_tests("towns")
-    return written(hf.release(table, [hf.margin("sex")], hf.Conditional(epsilon="1/2"), key=key, release_id="towns", **SAID), folder)
+    return written(
+        hf.release(table, [hf.margin("sex")], hf.Conditional(epsilon="1/2", per="distance"), key=key, release_id="towns", **SAID), folder
+    )
 
 
 def real_valued(shared_data: Path, folder: Path) -> Pages:

@@ -133,7 +133,7 @@ def three_sets_laplace() -> dict[str, Mean]:
 def one_sum_norm() -> dict[str, Mean]:
     """9 cells with one total, the l2 norm, epsilon 1."""
     target, lattice = ChainTarget.laplace(9, 1, "l2"), Lattice(np.ones((1, 9), dtype=np.int64))
-    law = hf.GeneralizedLaplace(1, "l2").law(lattice)
+    law = hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance").law(lattice)
     (task,) = law.channel.tasks()
     return {
         "rejection from l1": exact(law.drawing.choice(task.shape).noise, 800_000, 2, "l2"),

@@ -64,7 +64,7 @@ def test_one_total_over_a_hundred_and_two_counties() -> None:
     """The paper states no figure. Coupled line_gibbs chains meet within some hundred sweeps, and an exact sampler needs none."""
     line = LineGibbs(ChainTarget.laplace(102, Fraction(24, 125)), Swaps((102,)))
     assert largest(line, 20_000, 50, 10**6) / line.steps_per_sweep < 1_000
-    assert hf.GeneralizedLaplace("0.192").law(Lattice(np.ones((1, 102), dtype=int))).sampler.status == "exact"
+    assert hf.GeneralizedLaplace(epsilon="0.192", per="distance").law(Lattice(np.ones((1, 102), dtype=int))).sampler.status == "exact"
 
 
 @pytest.mark.long

@@ -50,9 +50,9 @@ def test_tables_along_one_chain_come_after_the_same_steps(sampler: ChainSampler)
 @pytest.mark.parametrize(
     "mechanism",
     [
-        hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
-        hf.GeneralizedLaplace("1/2", "l2", sampler="line_gibbs", eta="3/100"),
-        hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="line_gibbs", eta="3/100"),
+        hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"),
+        hf.GeneralizedLaplace(epsilon="1/2", norm="l2", sampler="line_gibbs", eta="3/100", per="distance"),
+        hf.GeneralizedGaussian(epsilon=1, delta="1e-6", sampler="line_gibbs", eta="3/100", per="distance"),
     ],
     ids=str,
 )

@@ -17,15 +17,15 @@ KEEPS: dict[str, list[Any]] = {
     "general": [hf.linear([[2, -3, 1, 0, 0, 0, 0, 0, 0], [0, 1, 2, -3, 0, 0, 0, 0, 0]])],
 }
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace("1/2"),
-    "l2 laplace": hf.GeneralizedLaplace("1/2", "l2"),
+    "laplace": hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+    "l2 laplace": hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"),
     "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
-    "rounded": hf.RoundedProjection("1/2"),
-    "levels": hf.GeneralizedGaussian(rho="1/18", levels={"total": {"b": "1/3"}, "a": {"total": 0, "detailed": "2/3"}}),
-    "conditional": hf.Conditional("1/2"),
-    "conditional gaussian": hf.Conditional(rho="1/10", noise="gaussian"),
-    "line_gibbs": hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
-    "metropolis": hf.GeneralizedLaplace("2", sampler="metropolis", eta="3/100"),
+    "rounded": hf.RoundedProjection(epsilon="1/2", per="distance"),
+    "levels": hf.GeneralizedGaussian(rho="1/18", levels={"total": {"b": "1/3"}, "a": {"total": 0, "detailed": "2/3"}}, per="distance"),
+    "conditional": hf.Conditional(epsilon="1/2", per="distance"),
+    "conditional gaussian": hf.Conditional(rho="1/10", noise="gaussian", per="distance"),
+    "line_gibbs": hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"),
+    "metropolis": hf.GeneralizedLaplace(epsilon="2", sampler="metropolis", eta="3/100", per="distance"),
 }
 CASES = [(keep, how) for keep in KEEPS for how in MECHANISMS if keep in ("grid", "general") or how not in ("line_gibbs", "metropolis")]
 CASES = [(keep, how) for keep, how in CASES if how not in ("levels", "conditional", "conditional gaussian") or keep in ("free", "one sum")]

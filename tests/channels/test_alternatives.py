@@ -19,9 +19,9 @@ from holdfast.laws import L1Laplace, Rounded
 from holdfast.samplers.table import choose
 
 MADE = {
-    'norm = "l1"': lambda value: hf.GeneralizedLaplace(value),
+    'norm = "l1"': lambda value: hf.GeneralizedLaplace(epsilon=value, per="distance"),
     'mechanism = "generalized-gaussian"': lambda value: hf.GeneralizedGaussian(sigma_squared=value),
-    'mechanism = "rounded-projection"': lambda value: hf.RoundedProjection(value),
+    'mechanism = "rounded-projection"': lambda value: hf.RoundedProjection(epsilon=value, per="distance"),
 }
 
 
@@ -52,11 +52,15 @@ class TestNamesOnlyWhatWorksHere:
     @pytest.mark.parametrize(
         ("mechanism", "lattice", "count"),
         [
-            (hf.GeneralizedLaplace("1/2000"), grid(20, 20), 2),
-            (hf.GeneralizedLaplace("1/4"), grid(8, 8, 8), 2),
-            (hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30), 3),
-            (hf.GeneralizedLaplace("1/4", "l2"), grid(10, 10, 10), 2),  # not norm = "l1": it is refused too
-            (hf.GeneralizedLaplace("1/4", "l2"), hf.lattice(hf.Universe.product({"a": [str(i) for i in range(700)]}), [hf.total()]), 3),
+            (hf.GeneralizedLaplace(epsilon="1/2000", per="distance"), grid(20, 20), 2),
+            (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), grid(8, 8, 8), 2),
+            (hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), grid(30, 30), 3),
+            (hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), grid(10, 10, 10), 2),  # not norm = "l1": it is refused too
+            (
+                hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"),
+                hf.lattice(hf.Universe.product({"a": [str(i) for i in range(700)]}), [hf.total()]),
+                3,
+            ),
         ],
         ids=["grid", "three axes", "l2 grid", "l2 three axes", "l2 one sum"],
     )
@@ -70,21 +74,21 @@ class TestNamesOnlyWhatWorksHere:
         """A user who asked for a person's epsilon need not convert anything: only the mechanism changes."""
         stays = "(epsilon and per can stay as they are)"
         facts = Facts(grid(20, 20))
-        for mechanism in (hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/2", per="person")):
+        for mechanism in (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), hf.GeneralizedLaplace(epsilon="1/2", per="person")):
             assert advice(mechanism.channel(facts)).count(stays) == 1
-            other = hf.RoundedProjection(mechanism.epsilon, per=mechanism.per)
+            other = hf.RoundedProjection(epsilon=mechanism.epsilon, per=mechanism.per)
             assert other.channel(facts).target == Rounded(Fraction(1, 4))
-        half = replace(hf.GeneralizedLaplace("1/4").channel(facts), target=L1Laplace(Fraction(1, 8)))
+        half = replace(hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(facts), target=L1Laplace(Fraction(1, 8)))
         assert stays not in advice(half), "a mechanism that draws with another epsilon than was asked for"
-        assert stays not in advice(hf.GeneralizedLaplace("1/4", "l2").channel(facts))
+        assert stays not in advice(hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance").channel(facts))
 
     @pytest.mark.parametrize("lattice", [grid(20, 20), grid(4, 4, 4), OVERLAPPING], ids=["two axes", "three axes", "general"])
     def test_the_variance_of_rounded_projection_stands_beside_it(self, lattice: Lattice) -> None:
         """It is another law. On 20 x 20 it is 28.9: (2 a / (1 - a)^2) (1 - 1/20)^2, a = exp(-1/4), and 1/6 for the rounding."""
-        message = advice(hf.GeneralizedLaplace("1/4").channel(Facts(lattice)))
+        message = advice(hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(Facts(lattice)))
         beside = re.search(r"with epsilon = 0\.25 per unit of l1 distance, variance of a cell (at most )?([0-9.]+) ", message)
         assert beside is not None
-        largest = hf.RoundedProjection("1/4").law(lattice).covariance().diagonal().max()
+        largest = hf.RoundedProjection(epsilon="1/4", per="distance").law(lattice).covariance().diagonal().max()
         assert float(beside[2]) == pytest.approx(largest, rel=0.005)
 
     def test_what_does_not_work_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,8 +96,8 @@ class TestNamesOnlyWhatWorksHere:
         monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 8)
         choose.cache_clear()
         try:
-            others = named(refusal(hf.GeneralizedLaplace("1/4"), OVERLAPPING))
-            assert others == [hf.RoundedProjection("1/4")]
+            others = named(refusal(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), OVERLAPPING))
+            assert others == [hf.RoundedProjection(epsilon="1/4", per="distance")]
             assert others[0].law(OVERLAPPING).sampler.status == "exact"
         finally:
             choose.cache_clear()
@@ -104,7 +108,7 @@ class TestNamesOnlyWhatWorksHere:
         choose.cache_clear()
         try:
             others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))
-            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection("1/2")]
+            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(epsilon="1/2", per="distance")]
             assert all(other.law(OVERLAPPING).sampler.status == "exact" for other in others)
         finally:
             choose.cache_clear()
@@ -114,8 +118,8 @@ class TestNamesOnlyWhatWorksHere:
         """28 random totals of 140 cells, 112 free dimensions: none was named once."""
         lattice = Lattice(np.random.default_rng(3).integers(0, 2, (28, 140)))
         assert DRAWN_DIMENSION < max(shape.dimension for shape in lattice.blocks.shapes) <= MAX_DIMENSION
-        said = advice(hf.GeneralizedLaplace(1).channel(Facts(lattice)))
-        assert named(said) == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(1)]
+        said = advice(hf.GeneralizedLaplace(epsilon=1, per="distance").channel(Facts(lattice)))
+        assert named(said) == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(epsilon=1, per="distance")]
         assert re.search(r"per unit of l1 distance, variance of a cell at most [0-9.]+", said)
 
     def test_blocks_that_take_long_to_prepare_are_not_tried(self) -> None:
@@ -124,7 +128,7 @@ class TestNamesOnlyWhatWorksHere:
         rows[1, 1::4] = 2
         lattice = Lattice(rows)
         assert max(shape.dimension for shape in lattice.blocks.shapes) > MAX_DIMENSION
-        said = advice(hf.GeneralizedLaplace("1/4").channel(Facts(lattice)))
+        said = advice(hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(Facts(lattice)))
         assert named(said) == []
         assert said.startswith(f"{NOT_TRIED} mechanism = ")
         assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = 0.25 per unit of l1 distance.' in said
@@ -134,25 +138,25 @@ class TestNamesOnlyWhatWorksHere:
 
 class TestChains:
     def test_are_named_where_one_can_be_made(self) -> None:
-        assert CHAIN in refusal(hf.GeneralizedLaplace("1/4"), grid(8, 8, 8))
+        assert CHAIN in refusal(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), grid(8, 8, 8))
 
     def test_not_where_the_promise_could_not_count_their_error(self) -> None:
-        channel = hf.GeneralizedGaussian(rho="1/4").channel(Facts(grid(3, 3)))
+        channel = hf.GeneralizedGaussian(rho="1/4", per="distance").channel(Facts(grid(3, 3)))
         assert CHAIN not in advice(channel)
-        assert CHAIN in advice(hf.GeneralizedGaussian(epsilon=1, delta="1e-6").channel(Facts(grid(3, 3))))
+        assert CHAIN in advice(hf.GeneralizedGaussian(epsilon=1, delta="1e-6", per="distance").channel(Facts(grid(3, 3))))
 
     def test_not_for_laws_without_chains(self) -> None:
-        assert CHAIN not in advice(hf.RoundedProjection("1/4").channel(Facts(grid(3, 3))))
+        assert CHAIN not in advice(hf.RoundedProjection(epsilon="1/4", per="distance").channel(Facts(grid(3, 3))))
 
 
 def test_an_l2_refusal_says_what_it_is_about() -> None:
     """It spoke of a Laplace draw of a block, and of 1.0e+300 tries."""
-    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), grid(30, 30))
+    message = refusal(hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), grid(30, 30))
     assert message.startswith(
         "Laplace noise in l2 is drawn from Laplace draws in l1 of all blocks. A block of 30 x 30 would need more than "
     )
     assert "up to 600 free dimensions; this lattice has 841." in message
     whole = hf.lattice(hf.Universe.product({"a": [str(i) for i in range(3000)]}), [])
-    message = refusal(hf.GeneralizedLaplace("1/4", "l2"), whole)
+    message = refusal(hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), whole)
     assert message.startswith("The table of 3000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
     assert Fraction(1, 4) in [other.epsilon for other in named(message) if isinstance(other, hf.GeneralizedLaplace)]

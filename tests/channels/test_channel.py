@@ -18,7 +18,7 @@ from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
 
 from .cases import CASES, COUNTS, GRID, KEEPS, MECHANISMS, table
 
-LAPLACE = hf.GeneralizedLaplace("1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 
 
 def channel(lattice: Lattice, mechanism: Any = LAPLACE) -> Channel:
@@ -48,7 +48,7 @@ def test_tasks_cover_each_moving_cell_once(seed: int) -> None:
         row, column = row + len(rows), column + rows.shape[1]
     lattice = Lattice(matrix[:, generator.permutation(matrix.shape[1])])
     moving = np.flatnonzero(np.asarray(lattice.basis).any(axis=1))
-    for mechanism in (LAPLACE, hf.GeneralizedLaplace("1/2", "l2")):
+    for mechanism in (LAPLACE, hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance")):
         made = channel(lattice, mechanism)
         tasks = list(made.tasks())
         assert np.sort(np.concatenate([task.cells.ravel() for task in tasks])).tolist() == moving.tolist()
@@ -113,7 +113,9 @@ def test_labels_are_cell_numbers() -> None:
         (("free", 1), Free, (3, 1)),
     ]
     assert tasks[0].cells.tolist() == [[1, 9], [4, 7]]
-    (whole,) = channel(hf.lattice(many_blocks(3, 3), [hf.margin("a")]), hf.GeneralizedLaplace("1", "l2")).tasks()
+    (whole,) = channel(
+        hf.lattice(many_blocks(3, 3), [hf.margin("a")]), hf.GeneralizedLaplace(epsilon="1", norm="l2", per="distance")
+    ).tasks()
     assert whole.label == ("whole",)
 
 

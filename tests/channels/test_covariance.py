@@ -92,7 +92,7 @@ def outcomes(sampler: RoundedSampler, noise: list[int]) -> list[tuple[list[int],
 @pytest.mark.parametrize("epsilon", ["1", "3"])
 def test_what_rounding_adds_is_what_all_branches_add(axes: tuple[int, ...], epsilon: str) -> None:
     """Exact with one free dimension; else seven standard errors of the figures, which are given with them."""
-    law = hf.RoundedProjection(epsilon).law(grid_lattice(*axes))
+    law = hf.RoundedProjection(epsilon=epsilon, per="distance").law(grid_lattice(*axes))
     found = law.covariance()
     (part,) = found.shapes
     true = covariance_by_all_branches(RoundedGrid(part.shape.axes, epsilon))  # a block may have its axes in another order
@@ -130,7 +130,7 @@ def test_rounded_projection_on_grids_has_the_deviations_of_a_long_run(axes: tupl
     """Cells of a grid of three axes are not alike: by up to 40 % one number for all of them was wrong. Seven standard errors of a long run
     and of the figure itself are never reached by chance (1e-11 for all cells together).
     """
-    law = hf.RoundedProjection("3").law(grid_lattice(*axes))
+    law = hf.RoundedProjection(epsilon="3", per="distance").law(grid_lattice(*axes))
     found = law.covariance()
     draws = law.sample(200_000, hf.NoiseKey.for_tests("long run")).astype(np.float64)
     squares = draws**2
@@ -147,14 +147,14 @@ def test_rounded_projection_on_grids_has_the_deviations_of_a_long_run(axes: tupl
 
 def test_the_old_way_of_one_number_for_all_cells_is_far_off() -> None:
     """What the test above must tell apart: its bars are narrower than the difference between cells."""
-    diagonal = hf.RoundedProjection("3").law(grid_lattice(3, 3, 3)).covariance().diagonal()
+    diagonal = hf.RoundedProjection(epsilon="3", per="distance").law(grid_lattice(3, 3, 3)).covariance().diagonal()
     assert math.sqrt(diagonal.max() / diagonal.mean()) > 1.1
 
 
 @pytest.mark.parametrize("cells", [2, 3, 8])
 @pytest.mark.parametrize("epsilon", ["1/2", "2", "4"])
 def test_one_sum_is_exact(cells: int, epsilon: str) -> None:
-    law = hf.RoundedProjection(epsilon).law(Lattice(np.ones((1, cells), dtype=np.int64)))
+    law = hf.RoundedProjection(epsilon=epsilon, per="distance").law(Lattice(np.ones((1, cells), dtype=np.int64)))
     found = law.covariance()
     assert found.basis == "exact"
     squares = law.sample(200_000, hf.NoiseKey.for_tests("one sum")).astype(np.float64) ** 2
@@ -162,7 +162,7 @@ def test_one_sum_is_exact(cells: int, epsilon: str) -> None:
 
 
 def test_general_blocks_have_the_deviations_of_a_long_run() -> None:
-    law = hf.RoundedProjection("2").law(Lattice(OVERLAPPING))
+    law = hf.RoundedProjection(epsilon="2", per="distance").law(Lattice(OVERLAPPING))
     found = law.covariance()
     squares = law.sample(200_000, hf.NoiseKey.for_tests("general")).astype(np.float64) ** 2
     error = squares.std(axis=0) / math.sqrt(len(squares)) + found.cell_error * found.diagonal()
@@ -171,7 +171,7 @@ def test_general_blocks_have_the_deviations_of_a_long_run() -> None:
 
 
 def test_large_grids_have_a_bound_that_is_never_too_small() -> None:
-    law = hf.RoundedProjection("1").law(grid_lattice(40, 40, 40))
+    law = hf.RoundedProjection(epsilon="1", per="distance").law(grid_lattice(40, 40, 40))
     found = law.covariance()
     assert found.basis == "upper bound"
     squares = law.sample(20, hf.NoiseKey.for_tests("large")).astype(np.float64) ** 2
@@ -180,7 +180,11 @@ def test_large_grids_have_a_bound_that_is_never_too_small() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [hf.GeneralizedGaussian(rho="1/10"), hf.RoundedProjection("1/2"), hf.GeneralizedLaplace("1/2")],
+    [
+        hf.GeneralizedGaussian(rho="1/10", per="distance"),
+        hf.RoundedProjection(epsilon="1/2", per="distance"),
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+    ],
     ids=["gaussian", "rounded", "laplace"],
 )
 def test_a_kept_sum_has_no_deviation_at_all(mechanism: Any) -> None:
@@ -196,7 +200,7 @@ def test_a_kept_sum_has_no_deviation_at_all(mechanism: Any) -> None:
 def test_a_plan_of_a_general_block_shows_zero_for_a_kept_margin() -> None:
     universe = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["1", "2", "3"]})
     keep: list[Any] = [hf.margin("area"), hf.margin("sex"), hf.subset("age", ["1", "2"], by=["area"])]
-    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10"))
+    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10", per="distance"))
     assert {name: deviation for name, deviation in plan.expected_error.margins if name != "age"} == {None: 0.0, "area": 0.0, "sex": 0.0}
     age = dict(plan.expected_error.margins)["age"]
     assert age is not None
@@ -204,17 +208,17 @@ def test_a_plan_of_a_general_block_shows_zero_for_a_kept_margin() -> None:
 
 
 def test_where_a_chain_draws_the_figures_are_said_to_be_those_of_its_aim() -> None:
-    mechanism = hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")
+    mechanism = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance")
     found = mechanism.law(Lattice(np.array([[1, 1, 1]]))).covariance()
     assert (found.basis, found.of_target) == ("exact", True)
     assert repr(found) == f"Covariance(3 cells, exact, of the law that a chain aims at, relative error {found.relative_error:.1e})"
-    assert not hf.GeneralizedLaplace("1/2").law(Lattice(np.array([[1, 1, 1]]))).covariance().of_target
+    assert not hf.GeneralizedLaplace(epsilon="1/2", per="distance").law(Lattice(np.array([[1, 1, 1]]))).covariance().of_target
 
 
 def test_an_estimate_says_how_far_off_it_may_be() -> None:
     universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2"], "c": ["1", "2"]})
     margins: list[Any] = [hf.margin("a", "b"), hf.margin("a", "c"), hf.margin("b", "c")]
-    said = hf.plan(universe, margins, hf.RoundedProjection(1)).to_fields()["expected_error"]
+    said = hf.plan(universe, margins, hf.RoundedProjection(epsilon=1, per="distance")).to_fields()["expected_error"]
     assert said["basis"].startswith("estimated from draws of the public law, standard error 0.")
     assert 0 < said["relative_error"] < 0.01
 
@@ -222,7 +226,7 @@ def test_an_estimate_says_how_far_off_it_may_be() -> None:
 def test_cells_that_a_norm_does_not_tell_apart_have_one_variance() -> None:
     """In l2 the whole lattice is drawn together. Estimates of cells that are alike were told as a range, which was chance alone."""
     universe = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
-    plan = hf.plan(universe, [hf.margin("town")], hf.GeneralizedLaplace("1/2", norm="l2"))
+    plan = hf.plan(universe, [hf.margin("town")], hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"))
     assert plan.covariance is not None
     found = plan.covariance.dense()
     steps = np.arange(-80, 81)  # z = (p, -p, q, -q)
@@ -242,7 +246,7 @@ REGIONS = np.array([[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 0]])
 
 
 def test_cells_that_kept_rows_do_not_tell_apart_have_one_variance_that_of_an_enumeration() -> None:
-    found = hf.GeneralizedLaplace("1/2").law(Lattice(REGIONS)).covariance()
+    found = hf.GeneralizedLaplace(epsilon="1/2", per="distance").law(Lattice(REGIONS)).covariance()
     steps = np.arange(-50, 51)
     a, b, s = (values.ravel() for values in np.meshgrid(steps, steps, steps))
     z = np.stack([a, b, -s - a, s - b, s, -s])
@@ -262,7 +266,7 @@ def test_a_rough_estimate_has_two_digits_and_says_so(monkeypatch: pytest.MonkeyP
     """200 draws: once six digits, "to about 3 %"."""
     monkeypatch.setattr(covariance, "PILOT_DRAWS", 200)
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1"], "c": ["0", "1"]})
-    plan = hf.plan(universe, [hf.margin("a", "b"), hf.margin("c")], hf.GeneralizedLaplace("1/2"))
+    plan = hf.plan(universe, [hf.margin("a", "b"), hf.margin("c")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     assert plan.covariance is not None
     assert plan.deviations is not None
     share = plan.covariance.cell_error / 2
@@ -288,7 +292,7 @@ def test_cheap_draws_fill_a_budget_that_unlike_shapes_share(monkeypatch: pytest.
     two = np.kron(np.eye(2, dtype=np.int64), REGIONS)
     two[3, 6] = 2  # a block of another shape
     for rows in (REGIONS, two):
-        hf.GeneralizedLaplace("1/2").law(Lattice(rows)).covariance()
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance").law(Lattice(rows)).covariance()
     assert counts == [30_000, 15_000, 15_000]  # once 5,000 each
 
 
@@ -296,7 +300,9 @@ def test_figures_of_estimates_are_readable() -> None:
     assert basis_phrase("estimated", 0.1, True) == "estimated from draws of the public law, standard error 10 %"
     assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, standard error 1 %"
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
-    words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm="l2")).to_fields()["expected_error"]["words"]
+    words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=20, norm="l2", per="distance")).to_fields()[
+        "expected_error"
+    ]["words"]
     assert "too small to be estimated: in every draw of the public law it was 0" in words
 
 
@@ -304,7 +310,12 @@ def test_figures_of_estimates_are_readable() -> None:
 def test_noise_that_no_draw_had_is_not_said_to_be_none(norm: Any) -> None:
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
     table = hf.Table(universe, np.arange(9))
-    release = hf.release(table, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(20, norm=norm), key=hf.NoiseKey.for_tests("rare"))
+    release = hf.release(
+        table,
+        [hf.margin("a"), hf.margin("b")],
+        hf.GeneralizedLaplace(epsilon=20, norm=norm, per="distance"),
+        key=hf.NoiseKey.for_tests("rare"),
+    )
     assert release.table.standard_deviations is not None
     assert np.isnan(release.table.standard_deviations).all()
     said = release.plan.to_fields()["expected_error"]

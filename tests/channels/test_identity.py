@@ -117,7 +117,7 @@ def test_a_mechanism_of_another_class_with_the_same_target_draws_the_same(as_the
 
         name = "other"
 
-    mechanism = Other("1/2")
+    mechanism = Other(epsilon="1/2", per="distance")
     assert identity(mechanism, KEEPS["grid"]) == identity(MECHANISMS["laplace"], KEEPS["grid"])
     assert sampled(KEEPS["grid"], mechanism) == as_they_are["grid", "laplace"][1]
 
@@ -130,23 +130,31 @@ ROWS = [[1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0
 OTHER_CODES = hf.Universe.product({"a": ["x", "y", "w"], "b": ["p", "q", "r"]})
 OTHER_COLUMN = hf.Universe.product({"a": ["x", "y", "z"], "c": ["p", "q", "r"]})
 CHANGES: dict[str, tuple[Any, list[Any], hf.Universe]] = {
-    "as it is": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], GRID),
-    "epsilon": (hf.GeneralizedLaplace("1/3"), [hf.margin("a")], GRID),
-    "a little epsilon": (hf.GeneralizedLaplace(Fraction(1, 2) + Fraction(1, 10**12)), [hf.margin("a")], GRID),
-    "norm": (hf.GeneralizedLaplace("1/2", "l2"), [hf.margin("a")], GRID),
-    "law": (hf.RoundedProjection("1/2"), [hf.margin("a")], GRID),
+    "as it is": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")], GRID),
+    "epsilon": (hf.GeneralizedLaplace(epsilon="1/3", per="distance"), [hf.margin("a")], GRID),
+    "a little epsilon": (hf.GeneralizedLaplace(epsilon=Fraction(1, 2) + Fraction(1, 10**12), per="distance"), [hf.margin("a")], GRID),
+    "norm": (hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"), [hf.margin("a")], GRID),
+    "law": (hf.RoundedProjection(epsilon="1/2", per="distance"), [hf.margin("a")], GRID),
     "gaussian": (hf.GeneralizedGaussian(sigma_squared="1/2"), [hf.margin("a")], GRID),
-    "statements": (hf.GeneralizedLaplace("1/2"), [hf.margin("b")], GRID),
-    "the same lattice by other statements": (hf.GeneralizedLaplace("1/2"), [hf.linear(ROWS)], GRID),
-    "a redundant statement": (hf.GeneralizedLaplace("1/2"), [hf.margin("a"), hf.total()], GRID),
-    "codes": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], OTHER_CODES),
-    "columns": (hf.GeneralizedLaplace("1/2"), [hf.margin("a")], OTHER_COLUMN),
-    "chain": (hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"), [hf.margin("a")], GRID),
-    "another chain": (hf.GeneralizedLaplace("1/2", sampler="metropolis", eta="3/100"), [hf.margin("a")], GRID),
-    "eta": (hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="4/100"), [hf.margin("a")], GRID),
-    "chain allowed": (hf.GeneralizedLaplace("1/2", allow_estimated=True, eta="3/100"), [hf.margin("a")], GRID),
-    "units of a": (hf.GeneralizedGaussian(rho="1/18", levels={"a": {"total": "1/3", "detailed": "2/3"}}), [hf.total()], GRID),
-    "units of b": (hf.GeneralizedGaussian(rho="1/18", levels={"b": {"total": "1/3", "detailed": "2/3"}}), [hf.total()], GRID),
+    "statements": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("b")], GRID),
+    "the same lattice by other statements": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.linear(ROWS)], GRID),
+    "a redundant statement": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a"), hf.total()], GRID),
+    "codes": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")], OTHER_CODES),
+    "columns": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")], OTHER_COLUMN),
+    "chain": (hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"), [hf.margin("a")], GRID),
+    "another chain": (hf.GeneralizedLaplace(epsilon="1/2", sampler="metropolis", eta="3/100", per="distance"), [hf.margin("a")], GRID),
+    "eta": (hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="4/100", per="distance"), [hf.margin("a")], GRID),
+    "chain allowed": (hf.GeneralizedLaplace(epsilon="1/2", allow_estimated=True, eta="3/100", per="distance"), [hf.margin("a")], GRID),
+    "units of a": (
+        hf.GeneralizedGaussian(rho="1/18", levels={"a": {"total": "1/3", "detailed": "2/3"}}, per="distance"),
+        [hf.total()],
+        GRID,
+    ),
+    "units of b": (
+        hf.GeneralizedGaussian(rho="1/18", levels={"b": {"total": "1/3", "detailed": "2/3"}}, per="distance"),
+        [hf.total()],
+        GRID,
+    ),
 }
 
 
@@ -165,16 +173,23 @@ def test_every_change_of_what_is_drawn_is_another_stream() -> None:
 
 def test_what_is_only_said_is_no_part_of_it() -> None:
     """The unit's name, the table's, and how a budget was written: one target, one identity."""
-    first = identity(hf.GeneralizedLaplace("1/2"), [hf.margin("a")])
-    for mechanism in (hf.GeneralizedLaplace("0.5"), hf.GeneralizedLaplace(1, per="person"), hf.GeneralizedLaplace("1/2", eta="1/7")):
+    first = identity(hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")])
+    for mechanism in (
+        hf.GeneralizedLaplace(epsilon="0.5", per="distance"),
+        hf.GeneralizedLaplace(epsilon=1, per="person"),
+        hf.GeneralizedLaplace(epsilon="1/2", eta="1/7", per="distance"),
+    ):
         assert identity(mechanism, [hf.margin("a")]) == first
-    facts = Facts(hf.lattice(GRID, [hf.margin("a")]), (hf.margin("a"),), unit="household", count_name="n", name="another")
-    assert hf.GeneralizedLaplace("1/2").channel(facts).identity == first
+    facts = Facts(hf.lattice(GRID, [hf.margin("a")]), (hf.margin("a"),), protect="household", count_name="n", name="another")
+    assert hf.GeneralizedLaplace(epsilon="1/2", per="distance").channel(facts).identity == first
 
 
 def test_the_identity_stays_as_it_is() -> None:
     """Part of the stream's format: a change needs a new IDENTITY_VERSION."""
-    assert identity(hf.GeneralizedLaplace("1/2"), [hf.margin("a")]) == "e3c221f98e4440759c51f0dffe8b3cc4206595442325054ae492c1a630132a67"
+    assert (
+        identity(hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")])
+        == "e3c221f98e4440759c51f0dffe8b3cc4206595442325054ae492c1a630132a67"
+    )
     assert (
         hf.GeneralizedGaussian(sigma_squared="7/2").law(hf.Lattice([[1, 1, 1]])).channel.identity
         == "dd5976e723d96433b197576d1bcf8bc7a3019025aa52d72dcf26fccb290b51ba"
@@ -186,7 +201,8 @@ def test_the_order_of_areas_is_part_of_the_identity() -> None:
     universe = hf.Universe.product({"a": [str(i) for i in range(7)]})
     sets = {"A": ["0", "1", "2", "3"], "B": ["2", "3", "4", "5"], "C": ["3", "4", "6"]}
     made = [
-        hf.GeneralizedLaplace("1/2").channel(Facts.of(universe, [hf.areas("a", {k: sets[k] for k in order})])) for order in ("ABC", "CBA")
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance").channel(Facts.of(universe, [hf.areas("a", {k: sets[k] for k in order})]))
+        for order in ("ABC", "CBA")
     ]
     assert made[0].identity != made[1].identity
     assert made[0].facts.definitions != made[1].facts.definitions
@@ -195,7 +211,7 @@ def test_the_order_of_areas_is_part_of_the_identity() -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_equal_identities_draw_equal_noise_however_the_rows_were_given(norm: Any) -> None:
     rows = [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0]]
-    first, second = (hf.GeneralizedLaplace("1/2", norm=norm).law(hf.Lattice(given)) for given in (rows, rows[::-1]))
+    first, second = (hf.GeneralizedLaplace(epsilon="1/2", norm=norm, per="distance").law(hf.Lattice(given)) for given in (rows, rows[::-1]))
     assert first.channel.identity == second.channel.identity
     drawn = [law.sample(50, hf.NoiseKey.for_tests("rows")).tolist() for law in (first, second)]
     assert drawn[0] == drawn[1]

@@ -25,7 +25,7 @@ UNIVERSE = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y", "z"]})
 COUNTS = np.array([1, 2, 3, 0, 0, 0, 4, 0, 6])
 ZERO = [3, 4, 5]
 BOTH = [hf.margin("a"), hf.margin("b")]
-SHARES = hf.GeneralizedGaussian(rho="1/4", levels={"total": {"b": "1/2"}, "a": "1/2"})
+SHARES = hf.GeneralizedGaussian(rho="1/4", levels={"total": {"b": "1/2"}, "a": "1/2"}, per="distance")
 DRAWS = 40_000
 
 
@@ -69,8 +69,13 @@ def by_levels(z: Ints, share: float = 0.5) -> NDArray[np.float64]:
 
 CASES: dict[str, tuple[list[Any], Any, Callable[[Ints], NDArray[np.float64]], int]] = {
     "gaussian": (BOTH, hf.GeneralizedGaussian(sigma_squared=2), gaussian, 14),
-    "laplace": (BOTH, hf.GeneralizedLaplace(1), laplace, 14),
-    "l2 laplace": (BOTH, hf.GeneralizedLaplace("3/2", norm="l2"), lambda z: np.asarray(-1.5 * np.sqrt((z**2).sum(axis=1))), 14),
+    "laplace": (BOTH, hf.GeneralizedLaplace(epsilon=1, per="distance"), laplace, 14),
+    "l2 laplace": (
+        BOTH,
+        hf.GeneralizedLaplace(epsilon="3/2", norm="l2", per="distance"),
+        lambda z: np.asarray(-1.5 * np.sqrt((z**2).sum(axis=1))),
+        14,
+    ),
     "levels": ([hf.margin("a")], SHARES, by_levels, 9),
 }
 
@@ -116,7 +121,7 @@ def test_the_law_is_that_on_the_moves_that_are_zero_there(name: str) -> None:
 def test_rounded_projection_by_enumeration() -> None:
     """Two cells given their sum: half the difference of two Laplace draws, rounded without bias."""
     universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
-    plan = hf.plan(universe, [hf.margin("a")], hf.RoundedProjection(1), published_totals=[3, 0, 8])
+    plan = hf.plan(universe, [hf.margin("a")], hf.RoundedProjection(epsilon=1, per="distance"), published_totals=[3, 0, 8])
     sample = plan.law.sample(DRAWS, hf.NoiseKey.for_tests("zeros rounded"))
     assert not sample[:, 2:4].any()
     assert np.array_equal(sample[:, 0], -sample[:, 1])
@@ -138,12 +143,14 @@ class TestWhatDependsOnIt:
         """Before, a person can move between the cells of a=1. Their total is 0: what is left are the moves of a 2 x 2 table."""
         universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["x", "y"]})
         keep: list[Any] = [hf.margin("a"), hf.subset("a", ["2", "3"], by=["b"])]
-        before = hf.plan(universe, keep, hf.GeneralizedLaplace(1))
-        after = hf.plan(universe, keep, hf.GeneralizedLaplace(1), published_totals=[0, 3, 4, 5, 2])
+        before = hf.plan(universe, keep, hf.GeneralizedLaplace(epsilon=1, per="distance"))
+        after = hf.plan(universe, keep, hf.GeneralizedLaplace(epsilon=1, per="distance"), published_totals=[0, 3, 4, 5, 2])
         assert [(p.guarantee.smallest_secret, p.guarantee.person) for p in (before, after)] == [(2, 2), (4, None)]
         assert [p.to_fields()["kept"]["free_dimensions"] for p in (before, after)] == [2, 1]
 
-    @pytest.mark.parametrize("mechanism", [hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6"), SHARES], ids=["calibrated", "levels"])
+    @pytest.mark.parametrize(
+        "mechanism", [hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance"), SHARES], ids=["calibrated", "levels"]
+    )
     def test_parameters_and_price_are_those_of_the_plan_without_totals(self, mechanism: Any) -> None:
         from holdfast.privacy.ledger import Charge
 
@@ -154,7 +161,7 @@ class TestWhatDependsOnIt:
         assert Charge.of(after.guarantee) == Charge.of(before.guarantee)
 
     def test_the_relation_says_that_counts_are_not_negative(self) -> None:
-        keep, mechanism = BOTH, hf.GeneralizedGaussian(rho=1)
+        keep, mechanism = BOTH, hf.GeneralizedGaussian(rho=1, per="distance")
         plain, left = hf.plan(UNIVERSE, keep, mechanism).guarantee, restricted(keep, mechanism).guarantee
         assert (plain.relation.non_negative, left.relation.non_negative) == (False, True)
         assert left.to_fields()["relation_fields"] == {
@@ -169,7 +176,7 @@ class TestWhatDependsOnIt:
         assert "negative" not in hf.describe(plain)
 
     def test_which_cells_are_left_out_is_part_of_the_identity(self) -> None:
-        mechanism = hf.GeneralizedGaussian(rho=1)
+        mechanism = hf.GeneralizedGaussian(rho=1, per="distance")
         one = restricted(BOTH, mechanism).drawing.channel.identity
         other = restricted(BOTH, mechanism, np.array([0, 0, 0, 1, 2, 3, 4, 0, 6])).drawing.channel.identity
         none = restricted(BOTH, mechanism, COUNTS + 1).drawing.channel.identity
@@ -186,12 +193,12 @@ class TestWhatDependsOnIt:
 
     def test_where_every_cell_is_zero_nothing_is_left(self) -> None:
         with pytest.raises(hf.errors.NothingLeft, match="under a total of 0"):
-            restricted(BOTH, hf.GeneralizedGaussian(rho=1), np.zeros(9, dtype=np.int64))
+            restricted(BOTH, hf.GeneralizedGaussian(rho=1, per="distance"), np.zeros(9, dtype=np.int64))
         with pytest.raises(hf.errors.NothingLeft, match="under a total of 0"):
             restricted([hf.margin("a")], SHARES, np.zeros(9, dtype=np.int64))
 
     def test_a_chain_and_suppression_leave_nothing_out(self) -> None:
-        for mechanism in (hf.Suppression(), hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")):
+        for mechanism in (hf.Suppression(), hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance")):
             plan = restricted(BOTH, mechanism)
             assert plan.facts.zeros is None
             assert plan.to_fields()["kept"]["zeros"]["status"] == "none"
@@ -203,7 +210,7 @@ def test_what_no_sampler_draws_keeps_its_noise(monkeypatch: pytest.MonkeyPatch) 
     rows = hf.linear([[1, 2, 3, 1, 2, *[0] * 10], [1, 1, *[0] * 13]])
     keep: list[Any] = [rows, hf.subset("a", ["4"]), hf.subset("a", ["5"])]
     values = [6, 0, 0, 5]
-    mechanism = hf.GeneralizedGaussian(rho=1)
+    mechanism = hf.GeneralizedGaussian(rho=1, per="distance")
     found = []
     for refused in range(3):
         calls: list[int] = []
@@ -227,7 +234,7 @@ class TestShares:
     CELLS = hf.Universe.product({"area": TREE, "sex": ["F", "M"], "age": ["1", "2", "3"]})
 
     def test_units_and_codes(self) -> None:
-        mechanism = hf.GeneralizedGaussian(rho=1, levels={"total": "1/4", "region": {"sex": "1/4"}, "area": "1/2"})
+        mechanism = hf.GeneralizedGaussian(rho=1, levels={"total": "1/4", "region": {"sex": "1/4"}, "area": "1/2"}, per="distance")
         counts = np.arange(1, 31).reshape(5, 2, 3)
         counts[[2, 3]] = 0  # the region s
         counts[:, :, 1] = 0
@@ -246,11 +253,11 @@ class TestShares:
     @pytest.mark.parametrize(
         ("keep", "mechanism"),
         [
-            ([hf.margin("region", "sex")], hf.GeneralizedGaussian(rho=1, levels={"region": {"age": "1/4"}, "area": "3/4"})),
-            ([hf.margin("area")], hf.GeneralizedGaussian(rho=1, levels={"total": {"age": "1/4"}, "area": "3/4"})),
-            ([hf.margin("age")], hf.GeneralizedGaussian(rho=1)),
-            ([hf.margin("region"), hf.margin("age")], hf.GeneralizedGaussian(rho=1)),
-            ([hf.margin("area", "sex")], hf.RoundedProjection(1)),
+            ([hf.margin("region", "sex")], hf.GeneralizedGaussian(rho=1, levels={"region": {"age": "1/4"}, "area": "3/4"}, per="distance")),
+            ([hf.margin("area")], hf.GeneralizedGaussian(rho=1, levels={"total": {"age": "1/4"}, "area": "3/4"}, per="distance")),
+            ([hf.margin("age")], hf.GeneralizedGaussian(rho=1, per="distance")),
+            ([hf.margin("region"), hf.margin("age")], hf.GeneralizedGaussian(rho=1, per="distance")),
+            ([hf.margin("area", "sex")], hf.RoundedProjection(epsilon=1, per="distance")),
         ],
         ids=["regions apart", "areas joined", "one margin", "product", "one sum"],
     )
@@ -288,12 +295,12 @@ class TestShares:
         if 1 in gone:
             counts[:, :, 1:] = 0
         totals = [*counts.sum(axis=(0, 2)).tolist(), *counts.sum(axis=(0, 1)).tolist()]
-        plan = hf.plan(self.CELLS, keep, hf.GeneralizedGaussian(rho=1, levels=shares), published_totals=totals)
+        plan = hf.plan(self.CELLS, keep, hf.GeneralizedGaussian(rho=1, levels=shares, per="distance"), published_totals=totals)
         left = counts.ravel() > 0
         assert plan.facts.zeros is not None
         assert np.array_equal(plan.facts.zeros.cells, np.flatnonzero(~left))
         columns: dict[str, Any] = {"area": self.CELLS.hierarchies["area"], **({} if 1 in gone else {"age": ["1", "2", "3"]})}
-        merged = hf.GeneralizedGaussian(rho="7/8", levels={"region": {"total": "2/7"}, "area": "5/7"})
+        merged = hf.GeneralizedGaussian(rho="7/8", levels={"region": {"total": "2/7"}, "area": "5/7"}, per="distance")
         same = hf.plan(hf.Universe.product(columns), [hf.total() if 1 in gone else hf.margin("age")], merged)
         assert plan.deviations is not None
         assert same.deviations is not None
@@ -307,4 +314,4 @@ class TestShares:
         table = hf.Table(places, np.array([2, 0, 3, 0, 4, 0]))
         for levels in (None, {"county": 1}):
             with pytest.raises(NothingLeft):
-                hf.release(table, [hf.margin("county"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/8", levels=levels))
+                hf.release(table, [hf.margin("county"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/8", levels=levels, per="distance"))

@@ -19,12 +19,12 @@ ROWS = [hf.linear([[2, -1, 0, 3, 0, 0], [0, 1, 1, 0, 5, -2]])]
 MARGINS = [hf.margin("town"), hf.margin("sex")]
 
 CASES: dict[str, tuple[list[Any], Any]] = {
-    "one total, laplace": ([hf.total()], hf.GeneralizedLaplace("1/2")),
-    "margins, gaussian": (MARGINS, hf.GeneralizedGaussian(rho="1/10")),
-    "margins, rounded projection": (MARGINS, hf.RoundedProjection("1/4")),
-    "any rows, gaussian": (ROWS, hf.GeneralizedGaussian(rho="1/10")),
-    "any rows, rounded projection": (ROWS, hf.RoundedProjection("1/4")),
-    "nothing kept": ([], hf.GeneralizedLaplace("1/2")),
+    "one total, laplace": ([hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance")),
+    "margins, gaussian": (MARGINS, hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "margins, rounded projection": (MARGINS, hf.RoundedProjection(epsilon="1/4", per="distance")),
+    "any rows, gaussian": (ROWS, hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "any rows, rounded projection": (ROWS, hf.RoundedProjection(epsilon="1/4", per="distance")),
+    "nothing kept": ([], hf.GeneralizedLaplace(epsilon="1/2", per="distance")),
 }
 SPLITS = [[[0], [1], [2], [3], [4], [5]], [[5, 0], [1, 2, 3], [4]], [list(range(6))]]
 
@@ -105,7 +105,7 @@ def test_what_is_refused() -> None:
         for values in ([1], [0.5, 1.0], [1, 2, 3]):
             with pytest.raises(InvalidParameter, match="one whole number for each of its 2 cells"):
                 publish_part(plan.drawing, [0, 1], values, key=key, release_id="r")  # type: ignore[arg-type]
-        reads = hf.plan(TOWNS, [hf.total()], hf.Conditional("1/2"))
+        reads = hf.plan(TOWNS, [hf.total()], hf.Conditional(epsilon="1/2", per="distance"))
         with pytest.raises(InvalidParameter, match="reads no data"):
             publish_part(reads.drawing, [0], [1], key=key, release_id="r")
         publish_part(plan.drawing, [0], [1], key=key, release_id="r")
@@ -116,7 +116,7 @@ def test_what_is_refused() -> None:
 def test_a_plan_that_would_round_to_its_grid_is_refused() -> None:
     """Owners cannot round by themselves, and the promise of such a plan counts rounding that nobody did."""
     grid = Grid(6, l1=Fraction(1))
-    plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), grid=grid), [hf.total()], hf.ProjectedLaplace("1/2"))
+    plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), grid=grid), [hf.total()], hf.ProjectedLaplace(epsilon="1/2"))
     with pytest.raises(InvalidParameter, match="Make the plan with on_grid=True"):
         publish_part(plan.drawing, [0], [1], key=hf.NoiseKey.for_tests("off"), release_id="r")
 

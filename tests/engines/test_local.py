@@ -33,9 +33,9 @@ KEEPS: dict[str, list[Any]] = {
     "general": [hf.linear(GENERAL)],
 }
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace(epsilon="1/2"),
+    "laplace": hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
     "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
-    "rounded": hf.RoundedProjection(epsilon="1/2"),
+    "rounded": hf.RoundedProjection(epsilon="1/2", per="distance"),
 }
 KNOWN: dict[tuple[str, str], list[int]] = {
     ("one sum", "laplace"): [15, 4, -2, 7, 119, 6, 1, 10, 32],
@@ -79,7 +79,7 @@ def test_known_answers(shape: str, name: str) -> None:
 
 
 def test_known_answer_of_a_lattice_drawn_whole() -> None:
-    made = released(hf.GeneralizedLaplace(epsilon="1/2", norm="l2"), KEEPS["one sum"], release_id="known")
+    made = released(hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"), KEEPS["one sum"], release_id="known")
     assert made == [14, -4, 7, 6, 119, 7, 1, 13, 29]
 
 
@@ -193,7 +193,7 @@ class TestOneStreamForOneNoiseVector:
         runs = [
             released(MECHANISMS["laplace"], [hf.margin("a")], release_id="one"),
             released(MECHANISMS["laplace"], [hf.margin("a")], release_id="two"),
-            released(hf.GeneralizedLaplace(epsilon="1/3"), [hf.margin("a")], release_id="one"),
+            released(hf.GeneralizedLaplace(epsilon="1/3", per="distance"), [hf.margin("a")], release_id="one"),
             released(MECHANISMS["rounded"], [hf.margin("a")], release_id="one"),
             released(MECHANISMS["laplace"], [hf.margin("a"), hf.total()], release_id="one"),
             released(MECHANISMS["laplace"], [hf.margin("a")], seed="other", release_id="one"),
@@ -322,7 +322,7 @@ class TestTheLastCheck:
 
     def bound(self, statement: Any, noise: list[int]) -> BoundRelease:
         universe = hf.Universe.product({"a": ["a0", "a1", "a2"]})
-        drawing = a_drawing(hf.GeneralizedGaussian(rho=1), [statement], universe)
+        drawing = a_drawing(hf.GeneralizedGaussian(rho=1, per="distance"), [statement], universe)
         made = bind(drawing, hf.Table(universe, np.array([5, 6, 7])), hf.NoiseKey.for_tests("last"), "any")
         task = replace(made.tasks[0], cells=np.arange(3)[None, :])
         wrong = Choice(Wrong(noise), Reason.OTHER)

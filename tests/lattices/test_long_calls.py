@@ -181,4 +181,4 @@ def test_l2_refusals_prepare_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = [str(number) for number in range(1000)]
     universe = hf.Universe.product({"a": codes, "b": ["x", "y"]})
     with pytest.raises(NoExactSampler, match=r"would need more than 1e\+20 tries"):
-        hf.plan(universe, [hf.margin("b")], hf.GeneralizedLaplace("1", norm="l2"))
+        hf.plan(universe, [hf.margin("b")], hf.GeneralizedLaplace(epsilon="1", norm="l2", per="distance"))

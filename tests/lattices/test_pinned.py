@@ -19,7 +19,7 @@ from tests.examples import examples
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
-LAPLACE = hf.GeneralizedLaplace("1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 STATEMENTS = [
     hf.total(),
     hf.margin("a"),
@@ -110,7 +110,11 @@ def test_rows_and_columns_of_cells_that_occur() -> None:
 
 
 def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> None:
-    plan = hf.plan(hf.Universe.product({c: ["0", "1"] for c in "abc"}), [hf.margin(c) for c in "abc"], hf.GeneralizedGaussian(rho="1/10"))
+    plan = hf.plan(
+        hf.Universe.product({c: ["0", "1"] for c in "abc"}),
+        [hf.margin(c) for c in "abc"],
+        hf.GeneralizedGaussian(rho="1/10", per="distance"),
+    )
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
     said = exposed_fields(exposure_of(plan, counts))
     assert (said["cells"], said["complete"]) == (0, False)

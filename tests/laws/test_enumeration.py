@@ -28,16 +28,16 @@ Points = NDArray[np.int64]
 
 DRAWS = 400_000
 MECHANISMS: dict[str, Any] = {
-    "l1 Laplace, epsilon 1": hf.GeneralizedLaplace("1"),
-    "l1 Laplace, epsilon 3/2": hf.GeneralizedLaplace("3/2"),
-    "l2 Laplace, epsilon 3/2": hf.GeneralizedLaplace("3/2", norm="l2"),
+    "l1 Laplace, epsilon 1": hf.GeneralizedLaplace(epsilon="1", per="distance"),
+    "l1 Laplace, epsilon 3/2": hf.GeneralizedLaplace(epsilon="3/2", per="distance"),
+    "l2 Laplace, epsilon 3/2": hf.GeneralizedLaplace(epsilon="3/2", norm="l2", per="distance"),
     "Gaussian, sigma 0.6": hf.GeneralizedGaussian(sigma_squared="0.36"),
     "Gaussian, sigma_squared 3": hf.GeneralizedGaussian(sigma_squared=3),
 }
 WEAKER: dict[str, Any] = {
-    "l1 Laplace, epsilon 1": hf.GeneralizedLaplace("0.95"),
-    "l1 Laplace, epsilon 3/2": hf.GeneralizedLaplace("1.425"),
-    "l2 Laplace, epsilon 3/2": hf.GeneralizedLaplace("1.425", norm="l2"),
+    "l1 Laplace, epsilon 1": hf.GeneralizedLaplace(epsilon="0.95", per="distance"),
+    "l1 Laplace, epsilon 3/2": hf.GeneralizedLaplace(epsilon="1.425", per="distance"),
+    "l2 Laplace, epsilon 3/2": hf.GeneralizedLaplace(epsilon="1.425", norm="l2", per="distance"),
     "Gaussian, sigma 0.6": hf.GeneralizedGaussian(sigma_squared="0.378"),
     "Gaussian, sigma_squared 3": hf.GeneralizedGaussian(sigma_squared="3.15"),
 }
@@ -99,7 +99,7 @@ def test_draws_follow_the_enumerated_law_and_a_weaker_budget_is_seen(which: str,
 def test_log_weights_are_those_of_the_law(which: str) -> None:
     lattice = LATTICES[which]
     z = lattice.basis[:, 0]
-    laplace, euclid = (hf.GeneralizedLaplace("1/4", norm=norm).law(lattice) for norm in ("l1", "l2"))
+    laplace, euclid = (hf.GeneralizedLaplace(epsilon="1/4", norm=norm, per="distance").law(lattice) for norm in ("l1", "l2"))
     gaussian = hf.GeneralizedGaussian(sigma_squared=3).law(lattice)
     assert laplace.log_weight(z) == pytest.approx(-np.abs(z).sum() / 4)
     assert euclid.log_weight(z) == pytest.approx(-math.sqrt((z**2).sum()) / 4)
@@ -150,9 +150,9 @@ def test_no_invariant_gives_the_laws_of_independent_cells() -> None:
     """The laws of [CKS20]: the product of discrete Gaussians, and of two-sided geometric laws."""
     lattice = LATTICES["no invariant"]
     laws: list[tuple[Any, Any]] = [
-        (hf.GeneralizedLaplace("1/4"), hf.DiscreteLaplace(4)),
-        (hf.GeneralizedGaussian(rho="1/10"), hf.DiscreteGaussian(5)),
-        (hf.RoundedProjection("1/4"), hf.DiscreteLaplace(4)),
+        (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), hf.DiscreteLaplace(4)),
+        (hf.GeneralizedGaussian(rho="1/10", per="distance"), hf.DiscreteGaussian(5)),
+        (hf.RoundedProjection(epsilon="1/4", per="distance"), hf.DiscreteLaplace(4)),
     ]
     for mechanism, cell in laws:
         draws = mechanism.law(lattice).sample(200_000, hf.NoiseKey.for_tests(f"free {mechanism.name}"))
@@ -167,11 +167,11 @@ def test_gaussian_calibration_does_not_grow_with_the_table() -> None:
     from tests.laws.lattices import free, margins, one_sum
 
     for lattice in (free(1), one_sum(2), one_sum(102), margins(2, 2), margins(4, 4), margins(30, 40)):
-        mechanism = hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000")
+        mechanism = hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", per="distance")
         assert 170 < sigma_squared_of(mechanism, lattice) <= 213
-    paper = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="paper"), margins(4, 4))
+    paper = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="paper", per="distance"), margins(4, 4))
     assert paper >= 10 * 213
-    simple = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="simple"), margins(4, 4))
+    simple = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="simple", per="distance"), margins(4, 4))
     assert 372 < simple < Fraction(3725, 10)
 
 

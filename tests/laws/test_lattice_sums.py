@@ -74,7 +74,7 @@ def shape_of(keep: list[Any], columns: dict[str, list[str]], mechanism: Any = No
 
 def units() -> tuple[Any, Any]:
     universe = hf.Universe.listed({"region": ["1", "1", "2", "2"], "area": ["1a", "1b", "2a", "2b"]})
-    plan = hf.plan(universe, [hf.total()], hf.GeneralizedGaussian(rho="1/3", levels={"region": "1/4", "area": "3/4"}))
+    plan = hf.plan(universe, [hf.total()], hf.GeneralizedGaussian(rho="1/3", levels={"region": "1/4", "area": "3/4"}, per="distance"))
     (task,) = plan.drawing.channel.tasks()
     return plan.drawing.channel.target, task.shape
 
@@ -87,7 +87,9 @@ def made_cases() -> Iterator[Any]:
             yield pytest.param(Gaussian(Fraction(variance)), shape, id=f"{shape.name} {shape.axes} {variance}")
     yield pytest.param(*units(), id="units of levels")
     other = shape_of(
-        [], {"area": ["a", "b"], "sex": ["F", "M"]}, hf.GeneralizedGaussian(rho="1/3", levels={"total": {"sex": "1/3"}, "area": "2/3"})
+        [],
+        {"area": ["a", "b"], "sex": ["F", "M"]},
+        hf.GeneralizedGaussian(rho="1/3", levels={"total": {"sex": "1/3"}, "area": "2/3"}, per="distance"),
     )
     yield pytest.param(*other, id="units by sex")
     plain = Tree.plain(2)

@@ -73,7 +73,11 @@ def test_rounded_it_is_the_sum_over_all_noise(axes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "cells"),
-    [(hf.GeneralizedLaplace("1/4"), 5), (hf.GeneralizedGaussian(sigma_squared=9), 40), (hf.RoundedProjection("1/2"), 7)],
+    [
+        (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), 5),
+        (hf.GeneralizedGaussian(sigma_squared=9), 40),
+        (hf.RoundedProjection(epsilon="1/2", per="distance"), 7),
+    ],
     ids=["laplace", "gaussian", "rounded"],
 )
 def test_samplers_have_it(mechanism: Any, cells: int) -> None:
@@ -108,14 +112,14 @@ class TestCharts:
 
     def test_a_computed_probability_is_the_true_one(self) -> None:
         rate = math.exp(-1 / 4)
-        found = chart([], hf.GeneralizedLaplace("1/4"))
+        found = chart([], hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
         assert found.draws is None
         assert dict(found.law)[0] == pytest.approx((1 - rate) / (1 + rate), rel=1e-8)
         assert said(found).startswith(f"Computed from the law. The noise is 0 with a probability of {100 * (1 - rate) / (1 + rate):.1f} %.")
         assert math.fsum(p for _, p in found.law) > 0.9975
 
     def test_a_simulated_one_says_so_with_its_standard_error(self) -> None:
-        found = chart([hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace("1/4"))
+        found = chart([hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
         assert found.draws is not None
         zero = dict(found.law)[0]
         assert found.zero_error > math.sqrt(zero * (1 - zero) / found.draws) / 3
@@ -124,7 +128,7 @@ class TestCharts:
 
     def test_the_standard_error_is_one(self) -> None:
         """Nine cells of a block are drawn together: the error of their share is that of whole draws. Seven errors are never reached."""
-        mechanism = hf.GeneralizedLaplace("1/4")
+        mechanism = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
         keep: list[Any] = [hf.margin("a"), hf.margin("b")]
         found = chart(keep, mechanism)
         shares = (mechanism.law(hf.lattice(UNIVERSE, keep)).sample(20_000, hf.NoiseKey.for_tests("chart")) == 0).mean(axis=1)
@@ -134,13 +138,13 @@ class TestCharts:
         assert 0.8 < found.zero_error / true_error < 1.25
 
     def test_a_chain_is_simulated_whatever_its_aim(self) -> None:
-        found = chart([hf.margin("a")], hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100"))
+        found = chart([hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta="3/100", per="distance"))
         assert found.draws is not None
 
     @pytest.mark.parametrize("epsilon", ["1/4", "1/40", "1/397"])
     def test_bars_are_of_equal_width_in_whole_numbers_and_zero_is_not_read_from_one(self, epsilon: str) -> None:
         """Two-sided geometric noise: every bar is the sum of its values, so heights fall by one factor from bar to bar."""
-        found = chart([], hf.GeneralizedLaplace(epsilon))
+        found = chart([], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"))
         figure = noise_figure(Sentences(), 1, found)
         text = figure.svg + said(found)
         heights = [float(h) for h in re.findall(r'<rect[^>]*height="([0-9.]+)"', text)]

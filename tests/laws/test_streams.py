@@ -23,7 +23,12 @@ INTERLEAVED = Lattice(np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]))
 
 
 @pytest.mark.parametrize(
-    "mechanism", [hf.GeneralizedLaplace("1/9"), hf.GeneralizedGaussian(sigma_squared=100), hf.RoundedProjection("1/9")]
+    "mechanism",
+    [
+        hf.GeneralizedLaplace(epsilon="1/9", per="distance"),
+        hf.GeneralizedGaussian(sigma_squared=100),
+        hf.RoundedProjection(epsilon="1/9", per="distance"),
+    ],
 )
 def test_one_key_serves_every_law_on_every_lattice_once(mechanism: Any) -> None:
     """Lattices whose blocks begin at equal cells, with equal shapes, share no stream."""
@@ -39,7 +44,7 @@ def test_one_key_serves_every_law_on_every_lattice_once(mechanism: Any) -> None:
 def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once() -> None:
     lattice = Lattice(np.array([[1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 2, 3, 0, 0]]))
     for cells in (lattice, free(2 * FREE_CELLS + 7)):
-        tasks = list(hf.GeneralizedLaplace("1").law(cells).channel.tasks())
+        tasks = list(hf.GeneralizedLaplace(epsilon="1", per="distance").law(cells).channel.tasks())
         assert len({task.label for task in tasks}) == len(tasks)
         assert np.array_equal(np.sort(np.concatenate([task.cells.ravel() for task in tasks])), np.arange(cells.cells))
 
@@ -48,7 +53,7 @@ def test_tasks_of_a_law_have_labels_of_their_own_and_cover_each_moving_cell_once
 def test_the_variance_stated_for_a_rounded_sum_is_the_truth(cells: int) -> None:
     """A cell's variance is that of the projection plus E r (n - r) / n^2, r the noise's total modulo n."""
     epsilon = Fraction(1, 2)
-    stated = hf.RoundedProjection(epsilon).law(one_sum(cells)).covariance()
+    stated = hf.RoundedProjection(epsilon=epsilon, per="distance").law(one_sum(cells)).covariance()
     spread = free_laplace_variance(epsilon) * (1 - 1 / cells)
     # The total modulo n, by its characters: E exp(2 pi i k e / n) of one cell, to the n-th power.
     a = math.exp(-float(epsilon))
@@ -61,7 +66,7 @@ def test_the_variance_stated_for_a_rounded_sum_is_the_truth(cells: int) -> None:
 
 def test_the_tail_of_a_rounded_projection_leaves_room_for_the_rounding() -> None:
     """Hardly any noise, but cells are still moved by rounding: within the rounding's radius nothing is promised."""
-    law = hf.RoundedProjection(40).law(one_sum(4))
+    law = hf.RoundedProjection(epsilon=40, per="distance").law(one_sum(4))
     assert law.tail_bound(1.9) == 1.0
     assert law.tail_bound(4.0) < 1e-20
 
@@ -93,7 +98,7 @@ def test_the_variance_of_a_short_sum_is_within_its_stated_error(cells: int, epsi
 @pytest.mark.parametrize("lattice", [margins(3, 3), Lattice(np.array([[2, -3, 1, 0], [0, 1, 2, -3]]))])
 def test_a_pilot_that_saw_only_zeros_claims_no_accuracy(lattice: Lattice) -> None:
     """At epsilon 12 a move has probability below e^-36: the variance is not zero, and nobody knows it to a relative error."""
-    stated = hf.GeneralizedLaplace(12).law(lattice).covariance()
+    stated = hf.GeneralizedLaplace(epsilon=12, per="distance").law(lattice).covariance()
     assert stated.basis == "estimated"
     assert not stated.diagonal().any()
     assert stated.relative_error == math.inf
@@ -101,7 +106,7 @@ def test_a_pilot_that_saw_only_zeros_claims_no_accuracy(lattice: Lattice) -> Non
 
 def test_signs_enter_once_also_where_a_variance_is_a_matrix() -> None:
     """An estimated matrix has the signs in it: a kept total then still has variance zero."""
-    law = hf.GeneralizedLaplace("1/2").law(hf.Lattice([[1, 1, -1]]))
+    law = hf.GeneralizedLaplace(epsilon="1/2", per="distance").law(hf.Lattice([[1, 1, -1]]))
     (shape,) = law.channel.shapes()
     basis = shape.basis().astype(float)
     estimated = Variance(0.0, basis @ basis.T, "estimated", 0.1)

@@ -95,9 +95,9 @@ def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         ask(small, Charge("pure", epsilon=Fraction(1, 10**20)), "r3")
     assert small.balance(DATA).to_fields() == {
-        **{"dataset": DATA, "kind": "zcdp", "unit": "person", "currency": "rho"},
+        **{"dataset": DATA, "kind": "zcdp", "protect": "person", "currency": "rho"},
         **{"granted": "1", "spent": "1", "left": "0", "epsilon": None, "delta": None},
-        **{"per_unit": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0, "cell_key": 0},
+        **{"per_distance": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0, "cell_key": 0},
     }
 
 
@@ -146,7 +146,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
         {"kind": "pure", "epsilon": 1},
         {"kind": "zcdp", "rho": 1},
         {"kind": "approximate", "epsilon": 1, "delta": "1e-9"},
-        {"kind": "approximate", "epsilon": 1, "delta": "1e-10", "unit": "household"},
+        {"kind": "approximate", "epsilon": 1, "delta": "1e-10", "protect": "household"},
     ],
 )
 def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any]) -> None:
@@ -174,7 +174,7 @@ def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any])
         {"kind": "zcdp", "rho": 1, "approver": ""},
         {"kind": "zcdp", "rho": 1, "reason": "  "},
         {"kind": "zcdp", "rho": 1, "legal": ""},
-        {"kind": "zcdp", "rho": 1, "unit": "a\nb"},
+        {"kind": "zcdp", "rho": 1, "protect": "a\nb"},
         {"kind": "zcdp", "rho": 1, "reason": "x" * 2001},
     ],
 )
@@ -186,9 +186,9 @@ def test_grants_that_are_none(small: Ledger, wrong: dict[str, Any]) -> None:
 
 def test_facts_the_ledger_knows(small: Ledger) -> None:
     grant(small)
-    reserve(small, "r1", unit="person")
+    reserve(small, "r1", protect="person")
     refused: list[dict[str, Any]] = [
-        {"unit": "household"},
+        {"protect": "household"},
         apart("r0"),
         {"disjoint": ["r1"]},
         {"disjoint": {"from": "r1", "because": "a reason"}},

@@ -99,8 +99,8 @@ class TestTakingBack:
         with pytest.raises(NoGrant):
             reserve(ledger, "r1", "1/8")
         assert [(balance.granted, balance.left) for balance in ledger.balances()] == [(Fraction(0), Fraction(0))]
-        ledger.grant(DATA, kind="zcdp", rho="1/10", unit="household", **WHO)  # the wrong kind or unit is no longer in the way
-        assert ledger.balance(DATA).unit == "household"
+        ledger.grant(DATA, kind="zcdp", rho="1/10", protect="household", **WHO)  # the wrong kind or unit is no longer in the way
+        assert ledger.balance(DATA).protect == "household"
         assert ledger.verify() == []
 
     def test_not_the_only_one_that_a_release_was_charged_to(self, ledger: Ledger) -> None:

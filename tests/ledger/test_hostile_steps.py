@@ -269,7 +269,7 @@ PAYLOADS: dict[str, Any] = {
     "a charge that is a number": {"charge": {"kind": "pure", "epsilon": 1, "rho": "1/8", "delta": None}, "facts": {}},
 }
 FACTS: dict[str, Any] = {
-    "unit": [7, "", ["person"], "a\nb", "x" * 500, None],
+    "protect": [7, "", ["person"], "a\nb", "x" * 500, None],
     "max_records": [0, -1, "1", 1.5, True, HUGE],
     "disjoint_from": ["r0", [7], {"r0": 1}],
     "revision_of": [7, [], "../x\n"],
@@ -342,7 +342,7 @@ class TestValuesOfAnotherKind:
         with pytest.raises(ValueError, match="not a number"):
             Charge.from_fields({"kind": "pure", "epsilon": "1e999999999", "rho": "0", "delta": None})
 
-    @pytest.mark.parametrize("field", ["approver", "reason", "unit", "legal", "kind", "epsilon"])
+    @pytest.mark.parametrize("field", ["approver", "reason", "protect", "legal", "kind", "epsilon"])
     @pytest.mark.parametrize("value", [7, [], "", "x" * 5000, {"a": 1}], ids=lambda v: repr(v)[:10])
     def test_in_a_grant(self, work: Path, field: str, value: Any) -> None:
         ledger = a_ledger(work)

@@ -31,7 +31,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def reserve(ledger: Ledger, name: str = "r", **more: Any) -> Reservation:
     return ledger.reserve(
-        "d", name, Charge("pure", Fraction(1)), {"unit": "person"}, **{"sealed_key": None, "input_digest": "x", **more}, now="2026-01-01"
+        "d", name, Charge("pure", Fraction(1)), {"protect": "person"}, **{"sealed_key": None, "input_digest": "x", **more}, now="2026-01-01"
     )
 
 

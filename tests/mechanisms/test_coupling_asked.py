@@ -16,7 +16,7 @@ from holdfast.mechanisms.registry import mechanism_class
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from tests.publication.bookings import a_ledger, a_release
 
-ASKED = hf.GeneralizedLaplace("1/4", sampler="coupling_from_past")
+ASKED = hf.GeneralizedLaplace(epsilon="1/4", sampler="coupling_from_past", per="distance")
 KEEP = [hf.margin("a"), hf.margin("b")]
 
 
@@ -46,28 +46,28 @@ def test_it_draws_what_has_more_than_one_total_and_nothing_else() -> None:
 def test_the_promise_is_the_exact_one() -> None:
     found = ASKED.law(lattice()).guarantee
     assert (found.kind, found.status, found.eta, found.chains) == ("pure", "exact", None, ())
-    assert found == hf.GeneralizedLaplace("1/4").law(lattice()).guarantee
+    assert found == hf.GeneralizedLaplace(epsilon="1/4", per="distance").law(lattice()).guarantee
 
 
 def test_another_sampler_is_another_channel() -> None:
     """Equal identities draw equal noise from equal keys."""
     facts = Facts(lattice())
-    assert ASKED.channel(facts).identity != hf.GeneralizedLaplace("1/4").channel(facts).identity
+    assert ASKED.channel(facts).identity != hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(facts).identity
 
 
 def test_parameters_say_it_and_are_read_back() -> None:
-    assert ASKED.parameters == {"epsilon": "0.25", "norm": "l1", "sampler": "coupling_from_past"}
+    assert ASKED.parameters == {"epsilon": "0.25", "per": "distance", "norm": "l1", "sampler": "coupling_from_past"}
     assert mechanism_class("generalized-laplace").from_parameters(ASKED.parameters) == ASKED
     assert "coupling_from_past" in repr(ASKED)
 
 
 def test_only_for_the_l1_law() -> None:
     with pytest.raises(InvalidParameter, match="draws the l1 law"):
-        hf.GeneralizedLaplace("1/4", "l2", sampler="coupling_from_past")
+        hf.GeneralizedLaplace(epsilon="1/4", norm="l2", sampler="coupling_from_past", per="distance")
     with pytest.raises(InvalidKey, match="draws the l1 law"):
-        hf.GeneralizedLaplace.from_run_file({"epsilon": ASKED.epsilon, "norm": "l2", "sampler": "coupling_from_past"}, "unit")
+        hf.GeneralizedLaplace.from_run_file({"epsilon": ASKED.epsilon, "norm": "l2", "sampler": "coupling_from_past"}, "distance")
     with pytest.raises(InvalidParameter, match="sampler must be one of"):
-        hf.GeneralizedGaussian(rho=1, sampler="coupling_from_past")
+        hf.GeneralizedGaussian(rho=1, sampler="coupling_from_past", per="distance")
 
 
 def test_cells_under_a_total_of_zero_are_left_out_and_the_rest_is_drawn_as_asked() -> None:
@@ -82,6 +82,6 @@ def test_cells_under_a_total_of_zero_are_left_out_and_the_rest_is_drawn_as_asked
 
 def test_a_ledger_with_a_limit_takes_it(tmp_path: Path) -> None:
     """Chains have no sum, and are refused there; this is exact."""
-    made = a_release(a_ledger(tmp_path), mechanism=hf.GeneralizedLaplace("1/2", sampler="coupling_from_past", per="person"))
+    made = a_release(a_ledger(tmp_path), mechanism=hf.GeneralizedLaplace(epsilon="1/2", sampler="coupling_from_past", per="person"))
     assert made.card["sampler"]["status"] == "exact"
     assert made.card["mechanism"]["parameters"]["sampler"] == "coupling_from_past"

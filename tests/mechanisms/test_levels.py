@@ -56,7 +56,7 @@ def test_refused_before_drawn_now(case: Case, cells: int, rank: int, shared_data
     assert "general" not in lattice.blocks.kinds()
     for mechanism, spread in (
         (hf.GeneralizedGaussian(sigma_squared=20), 20.0),
-        (hf.RoundedProjection("1/2"), 2 * np.exp(-0.5) / np.expm1(-0.5) ** 2),
+        (hf.RoundedProjection(epsilon="1/2", per="distance"), 2 * np.exp(-0.5) / np.expm1(-0.5) ** 2),
     ):
         law = mechanism.law(lattice)
         assert law.guarantee.status == "exact"
@@ -108,4 +108,4 @@ def test_a_refusal_names_the_two_statements_that_do_not_fit() -> None:
     ]
     lattice = hf.lattice(universe, keep)
     with pytest.raises(NoExactSampler, match=r"areas\(age: 2 sets\) by county and areas\(age: 2 sets\) by sex do not fit together"):
-        hf.GeneralizedLaplace(1).law(lattice).sample(1)
+        hf.GeneralizedLaplace(epsilon=1, per="distance").law(lattice).sample(1)

@@ -37,7 +37,7 @@ SHARES: dict[Any, Any] = {"state": {"sex": "1/5"}, "county": {"total": "3/10", "
 
 
 def channel_of(universe: Universe, keep: list[Any], shares: Any, rho: str = "1/10") -> Any:
-    return hf.GeneralizedGaussian(rho=rho, levels=shares).channel(Facts.of(universe, keep))
+    return hf.GeneralizedGaussian(rho=rho, levels=shares, per="distance").channel(Facts.of(universe, keep))
 
 
 def measured_rows(universe: Universe, shares: Any) -> list[tuple[Fraction, Ints]]:
@@ -86,7 +86,7 @@ def test_the_form_of_the_law_is_that_of_independent_measurements(name: str, univ
     form = sum(2 * rho * float(share) * rows.T @ rows for share, rows in measured_rows(universe, shares))
     basis = channel.facts.lattice.basis.astype(np.float64)
     expected = basis @ np.linalg.inv(basis.T @ form @ basis) @ basis.T
-    found = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10", levels=shares)).covariance
+    found = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10", levels=shares, per="distance")).covariance
     assert found is not None
     np.testing.assert_allclose(found.dense(), expected, atol=1e-12)
     np.testing.assert_allclose(found.diagonal(), np.diag(expected), atol=1e-12)
@@ -98,7 +98,7 @@ def test_the_form_of_the_law_is_that_of_independent_measurements(name: str, univ
     ("name", "universe", "keep", "shares"), [CASES[0], CASES[1], CASES[5]], ids=lambda v: v if isinstance(v, str) else ""
 )
 def test_the_table_of_errors_has_every_level_and_margin(name: str, universe: Universe, keep: list[Any], shares: Any) -> None:
-    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10", levels=shares))
+    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/10", levels=shares, per="distance"))
     assert plan.covariance is not None
     dense = plan.covariance.dense()
     listed = plan.to_fields()["expected_error"]["levels"]
@@ -179,7 +179,7 @@ def test_units_of_a_level_kept_wholly_are_blocks_and_one_alone_gives_the_same_by
     tasks = drawing.channel.tasks()
     assert sorted(len(task.cells.ravel()) for task in tasks) == [4, 6]
     key = hf.NoiseKey.for_tests("levels")
-    law = hf.GeneralizedGaussian(rho="1/10", levels={"state": 0, "county": {"total": "1/2", "detailed": "1/2"}}).law(
+    law = hf.GeneralizedGaussian(rho="1/10", levels={"state": 0, "county": {"total": "1/2", "detailed": "1/2"}}, per="distance").law(
         hf.lattice(SMALL, [hf.margin("state")])
     )
     whole = law.sample(1, key)[0]
@@ -216,7 +216,9 @@ def test_levels_of_kept_margins_need_no_share(keep: list[Any]) -> None:
     for universe in (SMALL, by_tree):
         short, said = channel_of(universe, keep, {"county": 1}), channel_of(universe, keep, {"state": 0, "county": 1})
         assert short.identity == said.identity
-        law = hf.GeneralizedGaussian(rho="1/10", levels={"county": 1}).law(hf.lattice(universe, keep))  # of a lattice, without statements
+        law = hf.GeneralizedGaussian(rho="1/10", levels={"county": 1}, per="distance").law(
+            hf.lattice(universe, keep)
+        )  # of a lattice, without statements
         assert law.channel.blocks.shapes == said.blocks.shapes
         assert short.blocks.shapes == said.blocks.shapes
 
@@ -270,7 +272,7 @@ def test_messages_about_levels_are_short() -> None:
     """Two trees with a level of one name, which was listed twice; a sum of 400 digits, which was printed in full."""
     own = {column: Hierarchy.from_parents({"1": "n", "2": "s"}, levels=["part", "own"]) for column in ("a", "b")}
     with pytest.raises(InvalidParameter) as error:
-        hf.plan(Universe.product(own), [], hf.GeneralizedGaussian(rho=1, levels={"parts": 1}))
+        hf.plan(Universe.product(own), [], hf.GeneralizedGaussian(rho=1, levels={"parts": 1}, per="distance"))
     assert str(error.value).partition("Known:")[2].count("'part'") == 1
     with pytest.raises(InvalidParameter, match="the shares add up to") as error:
         read_shares({"a": "1e-400"})
@@ -283,7 +285,7 @@ def test_groups_of_an_axis_are_margins_where_they_divide_evenly() -> None:
     universe = Universe.product({"county": ["A", "B"], "age": ["1", "3", "2", "4"]}, hierarchies={"age": ages})
     shares = {"total": {"group": "1/4"}, "county": {"group": "1/4", "detailed": "1/2"}}
     keep = [hf.margin("county")]
-    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/2", levels=shares))
+    plan = hf.plan(universe, keep, hf.GeneralizedGaussian(rho="1/2", levels=shares, per="distance"))
     group = np.array([[0, 1, 0, 1, 0, 1, 0, 1], [0, 1, 0, 1, 2, 3, 2, 3], range(8)])
     form = sum(
         float(share) * rows.T @ rows
@@ -398,7 +400,7 @@ def test_levels_go_with_rho_alone(others: dict[str, Any]) -> None:
 
 def test_a_lattice_of_a_matrix_has_no_levels() -> None:
     with pytest.raises(InvalidParameter, match="matrix"):
-        hf.GeneralizedGaussian(rho=1, levels={"county": 1}).law(hf.Lattice([[1, 1]]))
+        hf.GeneralizedGaussian(rho=1, levels={"county": 1}, per="distance").law(hf.Lattice([[1, 1]]))
 
 
 def test_per_person_divides_by_the_general_bound() -> None:
@@ -412,7 +414,9 @@ def test_per_person_divides_by_the_general_bound() -> None:
 
 def test_the_mechanism_can_be_read_back_from_its_repr() -> None:
     made = hf.GeneralizedGaussian(
-        rho="1/10", levels={"state": "1/10", ("state", "county"): {"total": "1/5", ("sex", "age"): "1/5", "detailed": "1/2"}}
+        rho="1/10",
+        levels={"state": "1/10", ("state", "county"): {"total": "1/5", ("sex", "age"): "1/5", "detailed": "1/2"}},
+        per="distance",
     )
     assert eval(repr(made), {"GeneralizedGaussian": hf.GeneralizedGaussian}) == made
 
@@ -421,7 +425,7 @@ def test_the_mechanism_can_be_read_back_from_its_repr() -> None:
 def test_the_tail_bound_holds_where_the_finest_margin_has_a_small_share(share: str) -> None:
     """Two cells: all of the law is enumerated. The total of a leaf has a share of its own, and says nothing about the difference."""
     detailed = 1 - Fraction(share)
-    law = hf.GeneralizedGaussian(rho="1/20", levels={"total": {"total": share, "detailed": str(detailed)}}).law(
+    law = hf.GeneralizedGaussian(rho="1/20", levels={"total": {"total": share, "detailed": str(detailed)}}, per="distance").law(
         hf.lattice(Universe.product({"a": ["x", "y"]}), [])
     )
     x, y = np.meshgrid(np.arange(-150, 151), np.arange(-150, 151))

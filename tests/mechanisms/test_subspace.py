@@ -48,7 +48,7 @@ class TestPromise:
 
     def test_laplace_ratio_at_the_reach_is_epsilon(self) -> None:
         """Without invariants the law is discrete Laplace in every answer: the ratio is e^epsilon at the reach, and more beyond."""
-        made = law(hf.ProjectedLaplace("1/2"), [], 1, Grid(2, l1=Fraction(3), on_grid=True))
+        made = law(hf.ProjectedLaplace(epsilon="1/2"), [], 1, Grid(2, l1=Fraction(3), on_grid=True))
         assert made.guarantee.answers is not None
         assert made.guarantee.answers.reach == 12
         one = hf.DiscreteLaplace(scale=24)
@@ -58,7 +58,7 @@ class TestPromise:
 
     def test_rounding_is_charged(self) -> None:
         exact, rounded = (
-            law(hf.ProjectedLaplace(1), [[1, 1, 1]], 3, Grid(4, l1=Fraction(2), on_grid=on)).guarantee for on in (True, False)
+            law(hf.ProjectedLaplace(epsilon=1), [[1, 1, 1]], 3, Grid(4, l1=Fraction(2), on_grid=on)).guarantee for on in (True, False)
         )
         assert exact.answers is not None
         assert rounded.answers is not None
@@ -67,7 +67,7 @@ class TestPromise:
         assert rounded.cost(36).epsilon == exact.cost(32).epsilon == 1
 
     def test_a_pair_is_proved_for_the_noise_taken(self) -> None:
-        made = law(hf.ProjectedGaussian("1", "1e-6"), [[1, 1, 1]], 3, Grid(4, l2_squared=Fraction(2), on_grid=True))
+        made = law(hf.ProjectedGaussian(epsilon="1", delta="1e-6"), [[1, 1, 1]], 3, Grid(4, l2_squared=Fraction(2), on_grid=True))
         cost = made.guarantee.cost(2 * 16**2)
         assert (cost.epsilon, cost.delta) == (1, Fraction(1, 10**6))
         assert cost.rho is not None
@@ -87,14 +87,26 @@ class TestPromise:
 class TestParameters:
     @pytest.mark.parametrize(
         "mechanism",
-        [*(made("1/3") for made in (hf.ProjectedLaplace, hf.ExtendedLaplace)), hf.ProjectedGaussian(rho=1), hf.ExtendedGaussian(1, "1e-9")],
+        [
+            *(made(epsilon="1/3") for made in (hf.ProjectedLaplace, hf.ExtendedLaplace)),
+            hf.ProjectedGaussian(rho=1),
+            hf.ExtendedGaussian(epsilon=1, delta="1e-9"),
+        ],
         ids=str,
     )
     def test_they_are_read_back(self, mechanism: Any) -> None:
         assert mechanism_class(mechanism.name) is type(mechanism)
         assert type(mechanism).from_parameters(mechanism.parameters) == mechanism
-        assert mechanism.per == "person"
+        assert (mechanism.per, mechanism.per_distance) == (None, False)
         assert mechanism.takes_answers
+
+    @pytest.mark.parametrize("made", CLASSES)
+    def test_a_budget_is_for_a_person_and_never_for_a_distance(self, made: Any) -> None:
+        budget = {"epsilon": 1} if made.norm == "l1" else {"rho": 1}
+        with pytest.raises(InvalidParameter, match=r"per='distance': answers have a sensitivity"):
+            made(**budget, per="distance")
+        with pytest.raises(InvalidParameter, match=r"The table protects 'person'"):
+            made(**budget, per="firm").law(hf.Lattice([[1, 1]]))
 
     @pytest.mark.parametrize("given_", [{}, {"epsilon": 1}, {"delta": "1e-6"}, {"rho": 1, "epsilon": 1, "delta": "1e-6"}], ids=str)
     def test_a_gaussian_takes_one_budget(self, given_: dict[str, Any]) -> None:
@@ -104,7 +116,7 @@ class TestParameters:
             hf.ExtendedGaussian.from_run_file(given_, "person")
 
     @pytest.mark.parametrize(
-        ("mechanism", "grid"), [(hf.ProjectedLaplace(1), Grid(0, l2_squared=Fraction(1))), (hf.ProjectedGaussian(rho=1), Grid(0))]
+        ("mechanism", "grid"), [(hf.ProjectedLaplace(epsilon=1), Grid(0, l2_squared=Fraction(1))), (hf.ProjectedGaussian(rho=1), Grid(0))]
     )
     def test_a_sensitivity_in_the_right_norm_is_needed(self, mechanism: Any, grid: Grid) -> None:
         with pytest.raises(InvalidParameter, match="sensitivity"):
@@ -117,6 +129,6 @@ class TestParameters:
 
     @pytest.mark.parametrize("made", CLASSES)
     def test_counts_are_refused(self, made: Any) -> None:
-        mechanism = made("1") if made.norm == "l1" else made(rho="1")
+        mechanism = made(epsilon="1") if made.norm == "l1" else made(rho="1")
         with pytest.raises(InvalidParameter, match=r"Use hf\.answer"):
             mechanism.law(hf.Lattice([[1, 1]]))

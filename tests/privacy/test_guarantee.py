@@ -50,7 +50,7 @@ def test_pure_costs_are_exact_multiples() -> None:
     promise = pure().per_person()
     assert promise is not None
     assert (promise.epsilon, promise.delta, promise.rho) == (Fraction(1, 2), 0, Fraction(1, 8))
-    assert pure().per_unit().epsilon == Fraction(1, 4)
+    assert pure().per_distance().epsilon == Fraction(1, 4)
     grid = pure(smallest_secret=4, person=None)
     assert grid.per_person() is None
     assert grid.per_smallest_secret().epsilon == 1
@@ -86,7 +86,7 @@ def test_the_per_person_pair_of_an_approximate_promise_in_l1() -> None:
         truth = (1 + (real(1) / 4).exp()) / 10**5
         assert real(Fraction(promise.delta)) >= truth
         assert real(Fraction(math.nextafter(math.nextafter(float(promise.delta), 0), 0))) < truth
-    assert approximate().per_unit().delta == Fraction(1, 10**5)
+    assert approximate().per_distance().delta == Fraction(1, 10**5)
 
 
 @given(
@@ -137,7 +137,7 @@ def test_words_of_the_census_value_warn(snapshot: Snapshot) -> None:
 def test_words_of_an_estimate_with_exposed_cells(snapshot: Snapshot) -> None:
     names = tuple(f"cell {i}" for i in range(30))
     made = approximate(
-        person=8, max_records=2, unit="household", exposed=Exposed(5, 30, names), eta="1e-6", status="estimated", chains=CHAINS
+        person=8, max_records=2, protect="household", exposed=Exposed(5, 30, names), eta="1e-6", status="estimated", chains=CHAINS
     )
     text = describe(made)
     snapshot(text)
@@ -168,7 +168,7 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
     assert json.loads(json.dumps(fields)) == fields
     for name, text in fields["parameters"].items():
         assert Fraction(text) == getattr(made, name)
-    for name, promise in (("per_unit", made.per_unit()), ("per_smallest_secret", made.per_smallest_secret())):
+    for name, promise in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
         for parameter in ("epsilon", "delta"):
             written, held = Fraction(fields[name][parameter]), getattr(promise, parameter)
             assert written >= Fraction(held), "text must not promise more than the number"
@@ -261,10 +261,10 @@ def test_a_screen_shows_fields() -> None:
     for made in (pure(), pure(distance="l2"), zcdp(), approximate(eta="1e-6", status="estimated", chains=CHAINS)):
         assert len(repr(made)) <= 2 * 140
         assert repr(made).startswith("Guarantee(one person: ")
-        asked = replace(made, asked=Asked(per="unit", epsilon=Fraction(1, 4)))
-        assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per unit; one person: ")
+        asked = replace(made, asked=Asked(per="distance", epsilon=Fraction(1, 4)))
+        assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per distance; one person: ")
     assert "one person: epsilon = 0.5; one unit of l1: epsilon = 0.25; kind: pure; " in repr(pure())
-    page = pure(unit="<b>household</b>")._repr_html_()
+    page = pure(protect="<b>household</b>")._repr_html_()
     assert "<b>" not in page
     assert "one &lt;b&gt;household&lt;/b&gt;" in page
     assert page.count("<tr>") == 6

@@ -81,7 +81,7 @@ def test_a_person_with_several_records_reaches_further() -> None:
     assert secrets_of(grid).person(L1) is None
     two = secrets_of(grid, "household", max_records=2)
     assert two.person_can_move_alone
-    assert (two.person(L1), two.person(L2), two.unit) == (4, 8, "household")
+    assert (two.person(L1), two.person(L2), two.protect) == (4, 8, "household")
     total = secrets_of(Lattice(np.array([[1, 1, 1]])), max_records=3)
     assert (total.person(L1), total.person(L2)) == (6, 18)
 
@@ -92,7 +92,11 @@ def test_a_move_that_is_near_in_l1_but_too_far_in_l2_is_no_person(rows: list[lis
     facts = secrets_of(Lattice(rows), max_records=records)
     assert facts.smallest_l1 <= 2 * records
     assert (facts.person(L1), facts.person(L2)) == (None, None)
-    for mechanism in (hf.GeneralizedGaussian(rho="1/10"), hf.GeneralizedLaplace("1/4"), hf.GeneralizedLaplace("1/4", norm="l2")):
+    for mechanism in (
+        hf.GeneralizedGaussian(rho="1/10", per="distance"),
+        hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+        hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"),
+    ):
         assert mechanism.law(Lattice(rows), max_records=records).guarantee.per_person() is None
 
 

@@ -22,7 +22,7 @@ SECRET = b"the secret of the office"
 UNIVERSE = hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]})
 COUNTS = np.array([5, 3, 2, 9])
 KEEP = (hf.margin("area"),)
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 """Costs 1/2: a person who changes cell is at distance 2."""
 
 
@@ -95,7 +95,7 @@ class Place:
         self.table = hf.Table(hf.Universe.product({"r": ["n", "s"], "t": ["a", "b"]}), np.array([3, 4, 5, 6], dtype=np.int64))
 
     def carry_out(self, *, resume: bool = False, force: bool = False, mechanism: Any = None) -> None:
-        made = hf.plan(self.table, [hf.margin("r")], mechanism or hf.GeneralizedLaplace(epsilon="1/4"))
+        made = hf.plan(self.table, [hf.margin("r")], mechanism or hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
         account = booking.Account(self.ledger, "towns", b"a secret of sixteen bytes or more")
         output = Output(self.folder / "out", force=force)
         pipeline.carry_out(made, self.table, Order("towns-1"), output, account, resume=resume)

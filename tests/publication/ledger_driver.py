@@ -48,7 +48,7 @@ UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age
 COUNTS = np.array([5, 3, 2, 9, 0, 4, 7, 1, 11, 6, 8, 2])
 KEEP = [hf.subset("area", ["a"]), hf.subset("area = 'b' and sex = 'F'")]
 """Four cells with one sum, two with another, and free ones: three parts, each with a stream of its own."""
-MECHANISM = hf.GeneralizedLaplace(epsilon="1/4")
+MECHANISM = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 CHARTS = lru_cache(noise_charts)
 
 

@@ -17,7 +17,7 @@ from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.runfile import load_run
 from tests.running import Run
 
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 GEOGRAPHY = hf.Universe.listed({"state": list("AAABBCD"), "county": list("1231245")})
 COUNTS = np.array([5, 0, 2, 0, 0, 4, 9])
 KEEP = [hf.margin("state")]

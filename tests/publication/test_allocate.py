@@ -51,7 +51,7 @@ def planned(universe: Universe, keep: list[Any], found: Allocation) -> dict[tupl
     return {(row.level, row.margin): row.largest for row in levels} | {(row.level, "detailed"): row.largest for row in levels}
 
 
-@pytest.mark.parametrize("per", ["unit", "person"])
+@pytest.mark.parametrize("per", ["distance", "person"])
 @pytest.mark.parametrize(("name", "workload"), WORKLOADS, ids=[name for name, _ in WORKLOADS])
 def test_the_budget_reaches_every_target_and_a_smaller_one_does_not(name: str, workload: Mapping[Any, Any], per: Any) -> None:
     found = hf.allocate(UNEVEN, STATES, workload, per=per)
@@ -69,16 +69,16 @@ def test_the_budget_reaches_every_target_and_a_smaller_one_does_not(name: str, w
 def test_one_table_alone_has_the_budget_of_its_formula() -> None:
     """Without kept totals a table of variance t^2 costs rho = 1 / (2 t^2); for one person, who moves, twice that."""
     universe = Universe.product({"county": [str(i) for i in range(9)]})
-    assert hf.allocate(universe, [], {"county": 5}).rho == Fraction(1, 50)
+    assert hf.allocate(universe, [], {"county": 5}, per="distance").rho == Fraction(1, 50)
     assert hf.allocate(universe, [], {"county": 5}, per="person").rho == Fraction(1, 25)
     declared = hf.Table(universe, np.zeros(9, dtype=np.int64), max_records=3)
     assert hf.allocate(declared, [], {"county": 5}, per="person").rho == 9 * Fraction(1, 25)
-    assert hf.allocate(universe, [], {"county": "2.5"}).shares[0].share == 1
+    assert hf.allocate(universe, [], {"county": "2.5"}, per="distance").shares[0].share == 1
 
 
 def test_one_kept_total_lowers_the_budget_by_the_formula() -> None:
     """n cells with one total kept have variance sigma^2 (1 - 1/n)."""
-    found = hf.allocate(Universe.product({"county": [str(i) for i in range(10)]}), [hf.total()], {"county": 3})
+    found = hf.allocate(Universe.product({"county": [str(i) for i in range(10)]}), [hf.total()], {"county": 3}, per="distance")
     assert found.rho == Fraction(1, 18) * Fraction(9, 10)
 
 
@@ -88,7 +88,7 @@ def test_any_targets_are_reached(counties: list[int], targets: list[int], kept: 
     """The proof of how good it is holds: rho is at most 0.3 % above the least of any shares."""
     universe, keep = universe_of(*counties, 2), STATES if kept else []
     workload = {"state": {"sex": targets[0]}, "county": {"total": targets[1], "sex": targets[2]}}
-    found = hf.allocate(universe, keep, workload)
+    found = hf.allocate(universe, keep, workload, per="distance")
     shown = planned(universe, keep, found)
     assert all(shown[row.level, row.margin] <= float(row.target or 0) * (1 + 1e-12) for row in found.reached)
     assert 1 - 1e-9 <= found.within < 1.003
@@ -105,7 +105,7 @@ def test_every_goal_is_best_at_its_own() -> None:
     }
     reached: dict[str, Mapping[tuple[str, str], Any]] = {}
     for goal in figures:
-        made = hf.plan(UNEVEN, STATES, hf.allocate(UNEVEN, STATES, workload, goal=goal, rho="1/10").mechanism)  # type: ignore[arg-type]
+        made = hf.plan(UNEVEN, STATES, hf.allocate(UNEVEN, STATES, workload, goal=goal, rho="1/10", per="distance").mechanism)  # type: ignore[arg-type]
         channel: Any = made.drawing.channel
         reached[goal] = {(level, margin): d for level, margin, d in channel.layout.deviations(channel.target)}
     for goal, figure in figures.items():
@@ -114,7 +114,7 @@ def test_every_goal_is_best_at_its_own() -> None:
 
 
 def test_shares_of_a_goal_do_not_depend_on_rho() -> None:
-    small, large = (hf.allocate(UNEVEN, STATES, {"county": 1}, goal="sum", rho=rho) for rho in ("1/100", 3))
+    small, large = (hf.allocate(UNEVEN, STATES, {"county": 1}, goal="sum", rho=rho, per="distance") for rho in ("1/100", 3))
     assert small.shares == large.shares
     assert large.reached[0].deviation == pytest.approx(small.reached[0].deviation / math.sqrt(300))
 
@@ -123,14 +123,14 @@ def test_levels_of_a_hierarchy_and_tuples_of_columns() -> None:
     """The finest level is found where it is not named: its cells are published, and need a share."""
     tree = Hierarchy.from_parents({"A1": "A", "A2": "A", "B1": "B", "B2": "B", "B3": "B"}, levels=["state", "own"])
     universe = Universe.product({"county": ["A1", "A2", "B1", "B2", "B3"], "sex": ["F", "M"]}, hierarchies={"county": tree})
-    found = hf.allocate(universe, [], {"state": 5})
+    found = hf.allocate(universe, [], {"state": 5}, per="distance")
     assert [(share.level, share.margin, share.share) for share in found.shares] == [
         ("state", "total", Fraction(99, 100)),
         ("county", "detailed", Fraction(1, 100)),
     ]
     rows = [(s, c, x) for s in "AB" for c in "12" for x in "FM"]  # county codes repeat
     repeated = Universe.listed({name: [row[place] for row in rows] for place, name in enumerate(("state", "county", "sex"))})
-    named = hf.allocate(repeated, STATES, {("state", "county"): {"total": 4, ("sex",): 4}})
+    named = hf.allocate(repeated, STATES, {("state", "county"): {"total": 4, ("sex",): 4}}, per="distance")
     assert named.reached[0].level == "state x county"
     assert hf.plan(repeated, STATES, named.mechanism).guarantee.rho == named.rho
 
@@ -147,7 +147,7 @@ def test_releases_have_the_accuracy_that_was_asked_for() -> None:
     """Squared errors of one county of each state, which are independent: no larger than the target's; a budget a third smaller shows."""
     universe = universe_of(*[3] * 250)
     table = hf.Table(universe, np.random.default_rng(1).integers(0, 500, len(universe)))
-    found = hf.allocate(universe, STATES, {"county": {"total": 4, "sex": 6}})
+    found = hf.allocate(universe, STATES, {"county": {"total": 4, "sex": 6}}, per="distance")
     group = universe.group(["county"])[0]
     true = np.bincount(group, table.counts)
 
@@ -162,7 +162,9 @@ def test_releases_have_the_accuracy_that_was_asked_for() -> None:
     total, n = squares(found.mechanism, "allocate")
     check_p_value(_upper_tail(total, n), name="errors of counties beside their target", n=n, statistic=total)
     assert total > 0.7 * n  # the target is used up: no smaller noise was bought
-    low = hf.GeneralizedGaussian(rho=found.rho * Fraction(2, 3), levels={s.level: dict(_margins(found, s.level)) for s in found.shares})
+    low = hf.GeneralizedGaussian(
+        rho=found.rho * Fraction(2, 3), levels={s.level: dict(_margins(found, s.level)) for s in found.shares}, per="distance"
+    )
     assert _upper_tail(*squares(low, "too little")) < ALPHA
 
 
@@ -201,7 +203,7 @@ def test_what_is_refused(workload: Any, more: dict[str, Any], told: str) -> None
 
 def test_a_float_is_refused_with_what_to_write() -> None:
     with pytest.raises(InexactParameter, match=r"'2.5'"):
-        hf.allocate(UNEVEN, STATES, {"county": 2.5})
+        hf.allocate(UNEVEN, STATES, {"county": 2.5}, per="distance")
 
 
 RUN = """\
@@ -287,7 +289,7 @@ def test_machines_get_numbers_of_six_digits_and_bounds_are_rounded_up() -> None:
 
 def test_what_is_reached_at_most_is_rounded_up() -> None:
     row = {"level": "county", "margin": "total", "target": "5"}
-    fields = {"goal": "targets", "rho": "1", "per": "unit", "levels": [], "within": 1.0, "equal_shares": 1.0}
+    fields = {"goal": "targets", "rho": "1", "per": "distance", "levels": [], "within": 1.0, "equal_shares": 1.0}
     for reached, said in (
         (4.99914, "at most 5 "),
         (4.9981, "at most 4.999 "),
@@ -309,6 +311,6 @@ def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path
 
 
 def test_one_share_is_not_compared_with_itself() -> None:
-    fields = {"goal": "targets", "rho": "1", "per": "unit", "reached": [], "levels": [], "within": 1.0, "equal_shares": 1.0}
+    fields = {"goal": "targets", "rho": "1", "per": "distance", "reached": [], "levels": [], "within": 1.0, "equal_shares": 1.0}
     assert list(allocation_lines(fields))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
     assert list(allocation_lines({**fields, "equal_shares": 1.5}))[-1].endswith("equal shares have one 1.5 times as large.")

@@ -42,11 +42,11 @@ from tests.snapshot_files import Snapshot
 
 KEY = "answers"
 MECHANISMS = [
-    hf.ProjectedLaplace("1"),
-    hf.ExtendedLaplace("1/2"),
+    hf.ProjectedLaplace(epsilon="1"),
+    hf.ExtendedLaplace(epsilon="1/2"),
     hf.ProjectedGaussian(rho="1/8"),
-    hf.ProjectedGaussian("1", "1e-6"),
-    hf.ExtendedGaussian("1", "1e-6"),
+    hf.ProjectedGaussian(epsilon="1", delta="1e-6"),
+    hf.ExtendedGaussian(epsilon="1", delta="1e-6"),
 ]
 UNIVERSE = hf.Universe.product({"group": ["a", "b", "c"], "hour": ["1", "2"]})
 
@@ -163,7 +163,7 @@ class TestTheWholeWay:
 
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
-        card = hf.release(table, [hf.total()], hf.GeneralizedLaplace("1")).card
+        card = hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance")).card
         assert card["table"]["grid"] is None
         assert card["guarantee"]["answers"] is None
 
@@ -185,7 +185,9 @@ class TestTheWholeWay:
 
     def test_a_query_matrix_times_a_histogram(self) -> None:
         query, histogram = [["1/2", 0, 1], [0, 1, 1], [1, 1, 0]], [4, 6, 1]
-        release = hf.answer(query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(1), names=["x", "y", "z"])
+        release = hf.answer(
+            query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(epsilon=1), names=["x", "y", "z"]
+        )
         assert release.table.values.sum() == 3 + 7 + 10
         assert release.plan.facts.grid == Grid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
@@ -199,7 +201,9 @@ class TestTheWholeWay:
         assert [release.guarantee.answers.reach for release in made] == [9 * 64, 4 * 64]
 
     @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-    @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace("1"), hf.ProjectedGaussian(rho=1), hf.ExtendedGaussian(rho=1)], ids=str)
+    @pytest.mark.parametrize(
+        "mechanism", [hf.ProjectedLaplace(epsilon="1"), hf.ProjectedGaussian(rho=1), hf.ExtendedGaussian(rho=1)], ids=str
+    )
     def test_the_reach_is_that_of_neighbours_with_the_same_invariants(self, mechanism: Any, neighbours: Any) -> None:
         """All pairs of histograms, in full; the last kind of person is far away, and seen in the invariant by itself."""
         query = np.array([[1, 0, 0, 1, 9], [0, 1, 0, -1, 9], [0, 0, 1, 0, 9]])
@@ -213,7 +217,7 @@ class TestTheWholeWay:
         assert release.guarantee.person == release.guarantee.answers.reach
 
     def test_a_promise_for_nobody_is_refused(self) -> None:
-        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace("1")}
+        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace(epsilon="1")}
         with pytest.raises(NothingLeft, match="No person can change alone"):
             hf.answer([[1, 0], [0, 1]], [17, 5], invariants=[["0.37", "1.21"]], **given_)
         prefixes = [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -255,7 +259,7 @@ class TestAPromiseForNobody:
 
     @staticmethod
     def made(values: Any = (17, 5), rows: Any = (("0.37", "1.21"),), **given_: Any) -> Any:
-        given_ = {"mechanism": hf.ProjectedLaplace("1"), "sensitivity": 2, "on_grid": True, "invariants": rows, **given_}
+        given_ = {"mechanism": hf.ProjectedLaplace(epsilon="1"), "sensitivity": 2, "on_grid": True, "invariants": rows, **given_}
         with pytest.warns(HoldfastWarning, match=r"No person can change alone.*promise for nobody.*Keep fewer invariants"):
             return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
 
@@ -289,7 +293,9 @@ class TestAPromiseForNobody:
     @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
     def test_answers_that_are_rounded_can_move_by_the_smallest_secret(self, mechanism: Any) -> None:
         """Coarser grids are refused; with the first that is not, one person has at least the smallest secret."""
-        facts = hf.plan(hf.Universe.product({"a": ["1", "2"]}), [hf.linear([[37, 121]])], hf.GeneralizedLaplace("1")).facts
+        facts = hf.plan(
+            hf.Universe.product({"a": ["1", "2"]}), [hf.linear([[37, 121]])], hf.GeneralizedLaplace(epsilon="1", per="distance")
+        ).facts
         for places in range(MAX_PLACES):
             try:
                 answers = mechanism.answers(replace(facts, grid=Grid(places, l1=Fraction(2))))
@@ -463,8 +469,12 @@ class TestBadInput:
             ({"places": 0}, InvalidParameter, "too coarse.*Write places=6 or more"),
             ({"places": 2, "on_grid": True}, InvalidParameter, "some are not"),
             ({"sensitivity": "1/1000", "places": 3, "on_grid": True}, InvalidParameter, "less than one step"),
-            ({"mechanism": hf.GeneralizedLaplace(1)}, InvalidParameter, "GeneralizedLaplace is for tables of counts"),
-            ({"mechanism": hf.ProjectedGaussian("1", "1e-6", calibration="paper")}, InvalidParameter, "no other calibration"),
+            (
+                {"mechanism": hf.GeneralizedLaplace(epsilon=1, per="distance")},
+                InvalidParameter,
+                "GeneralizedLaplace is for tables of counts",
+            ),
+            ({"mechanism": hf.ProjectedGaussian(epsilon="1", delta="1e-6", calibration="paper")}, InvalidParameter, "no other calibration"),
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
@@ -483,7 +493,7 @@ class TestBadInput:
         with pytest.raises(error, match=message):
             answered(**given_)
 
-    @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
+    @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
     def test_a_sensitivity_that_says_nothing_in_the_norm_of_the_noise(self, mechanism: SubspaceMechanism) -> None:
         """With places left out, too."""
         other = Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else Sensitivities()
@@ -498,7 +508,7 @@ class TestBadInput:
     def test_a_query_matrix_decides_whether_its_answers_are_on_the_grid(self) -> None:
         """Thirds that happen to be whole numbers are no multiples of the step for other histograms."""
         thirds = [["4/3", 0], [0, "4/3"]]
-        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace("1")}
+        given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace(epsilon="1")}
         for places in (None, 10):
             with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
                 hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
@@ -526,7 +536,7 @@ class TestBadInput:
 
     def test_mechanisms_of_answers_are_not_for_counts(self) -> None:
         with pytest.raises(InvalidParameter, match=r"use hf\.answer"):
-            hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(1))
+            hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(epsilon=1))
 
     def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
         with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):

@@ -25,7 +25,7 @@ from holdfast.privacy import Ledger
 from holdfast.tables.grid import Grid
 from holdfast.wording.ledger import ledger_screen
 
-LAPLACE = hf.ProjectedLaplace("1")
+LAPLACE = hf.ProjectedLaplace(epsilon="1")
 UNIVERSE = hf.Universe.product({"group": ["a", "b", "c"], "hour": ["1", "2"]})
 
 
@@ -34,7 +34,7 @@ class TestReach:
 
     @given(st.data())
     def test_no_two_neighbours_with_the_same_invariants_are_farther_apart(self, data: st.DataObject) -> None:
-        mechanism: SubspaceMechanism = data.draw(st.sampled_from([hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)]))
+        mechanism: SubspaceMechanism = data.draw(st.sampled_from([hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)]))
         rows = data.draw(st.sampled_from([[[1, 1, 1, 1]], [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 2, 3, -1]], []]))
         places = data.draw(st.integers(3, 6))
         moves = hf.lattice(hf.Universe.product({"answer": list("1234")}), [hf.linear(rows)] if rows else [])
@@ -62,7 +62,7 @@ class TestReach:
         ends = [to_grid(moves, values, 0).integers for values in (first, second)]
         assert np.abs(ends[0] - ends[1]).sum() == 2
 
-    @pytest.mark.parametrize("made", [hf.ProjectedLaplace(1), hf.ProjectedGaussian(rho=1)])
+    @pytest.mark.parametrize("made", [hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)])
     def test_replacing_a_person_is_two_changes_where_neighbours_add_or_remove(self, made: SubspaceMechanism) -> None:
         """All histograms of three people, all replacements: off the grid, with and without an invariant."""
         norm = NORMS[made.norm]
@@ -87,11 +87,11 @@ class TestReach:
     def test_the_bound_for_a_replacement_is_that_of_twice_the_sensitivity(self) -> None:
         moves = hf.lattice(hf.Universe.product({"answer": ["1", "2", "3"]}), [hf.linear([[1, 1, 1]])])
         given: dict[str, Any] = {"neighbours": "add-remove"}
-        made = hf.ProjectedLaplace(1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), **given)))
+        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), **given)))
         assert (made.reach, made.replacing) == (32 + 4, 64 + 4)  # two directions are rounded, |b*|_1 = 2 each
         squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, grid=Grid(4, l2_squared=Fraction(2), **given)))
         assert squared.replacing == math.floor((math.sqrt(2) * 32 + math.sqrt(3.5)) ** 2)
-        replaced = hf.ProjectedLaplace(1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), neighbours="replace-one")))
+        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=Grid(4, l1=Fraction(2), neighbours="replace-one")))
         assert replaced.replacing == replaced.reach == 36
 
 
@@ -101,7 +101,12 @@ class TestLedger:
         """Each person is in one cell: to come or go is half of a replacement, and is what the promise is for."""
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
-        given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "release_id": "answers", "mechanism": hf.ProjectedLaplace("1")}
+        given: dict[str, Any] = {
+            "ledger": ledger,
+            "dataset": "data",
+            "release_id": "answers",
+            "mechanism": hf.ProjectedLaplace(epsilon="1"),
+        }
         release = hf.answer([[1, 0], [0, 1]], [3, 4], neighbours=neighbours, **given)
         promise = release.guarantee.per_person()
         assert promise is not None
@@ -115,22 +120,24 @@ class TestLedger:
         ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
         table = hf.Table(UNIVERSE, np.arange(6), name="data")
         kept = [hf.margin("group"), hf.margin("hour")]
-        hf.release(table, kept, hf.RoundedProjection("1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
+        hf.release(table, kept, hf.RoundedProjection(epsilon="1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
         before = ledger.balance("data")
-        assert (before.per_unit, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
-        answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace("1"), "dataset": "data"}
+        assert (before.per_distance, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
+        answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace(epsilon="1"), "dataset": "data"}
         hf.answer([1.5, 2.5], **answers, ledger=ledger, release_id="answers").save(tmp_path / "b")
         after = ledger.balance("data")
-        assert (after.spent, after.per_unit, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)
+        assert (after.spent, after.per_distance, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)
         assert "where no person can change alone: more than that is spent" in ledger_screen(ledger.account("data"), ledger.last_event())
 
     def test_the_charge_is_what_was_asked_for_and_adds_to_that_of_counts(self, tmp_path: Path) -> None:
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
         table = hf.Table(UNIVERSE, np.arange(6), name="data")
-        hf.release(table, [hf.total()], hf.GeneralizedLaplace("1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
+        hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="person"), ledger=ledger, release_id="counts").save(
+            tmp_path / "a"
+        )
         release = hf.answer(
-            [1.5, 2.5], sensitivity=1, mechanism=hf.ProjectedLaplace("3/2"), ledger=ledger, release_id="answers", dataset="data"
+            [1.5, 2.5], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon="3/2"), ledger=ledger, release_id="answers", dataset="data"
         )
         release.save(tmp_path / "b")
         account = ledger.account("data")
@@ -146,7 +153,7 @@ class TestLedger:
         universe = hf.Universe.product({"group": ["x", "y"], "hour": ["1", "2"]})
         hf.answer([1, 2, 3, 4], universe=universe, sensitivity=1, mechanism=LAPLACE, release_id="answers", **given).save(tmp_path / "a")
         table = hf.Table(UNIVERSE, np.arange(6))
-        hf.release(table, [hf.total()], hf.GeneralizedLaplace("1", per="person"), release_id="counts", **given).save(tmp_path / "b")
+        hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="person"), release_id="counts", **given).save(tmp_path / "b")
         account = ledger.account("data")
         booked = next(release for release in account.releases.values() if release.release_id == "counts")
         assert account.balance().spent == 2

@@ -123,7 +123,7 @@ def test_cells_of_a_declared_universe_need_an_answer(work: Path) -> None:
             '"generalized-laplace"',
             "mechanism: generalized-laplace is for tables of counts.* take projected-laplace, ",
         ),
-        ('per = "person"', 'per = "unit"', 'takes a budget per = "person" only'),
+        ('per = "person"', 'per = "distance"', "answers have a sensitivity"),
         ('\nper = "person"', "", r'Write per = "person" \(epsilon = 1 for'),
         ("[answer]", "[table]\n[answer]", r"answer: a run file has \[table\] for counts, or \[answer\]"),
     ],

@@ -93,7 +93,11 @@ TABLES: dict[str, tuple[hf.Universe, list[Any]]] = {
     "general": (hf.Universe.product({"a": CODES[:9]}), [hf.subset("a", CODES[:5]), hf.subset("a", CODES[3:8])]),
     "free": (hf.Universe.product({"a": CODES[:9]}), []),
 }
-MECHANISMS = (hf.GeneralizedGaussian(sigma_squared="100"), hf.RoundedProjection("1/4"), hf.GeneralizedLaplace("1/4"))
+MECHANISMS = (
+    hf.GeneralizedGaussian(sigma_squared="100"),
+    hf.RoundedProjection(epsilon="1/4", per="distance"),
+    hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -121,8 +125,11 @@ def test_a_rehearsal_changes_no_draw(tmp_path: Path) -> None:
     """What is drawn afterwards comes from the release's own key."""
     universe, keep = TABLES["one sum"]
     table = hf.Table(universe, np.full(len(universe), 7))
-    plan = hf.plan(table, keep, hf.GeneralizedLaplace(Fraction(1, 4)))
-    made = [hf.release(table, keep, hf.GeneralizedLaplace(Fraction(1, 4)), key=NoiseKey.for_tests("same")) for _ in range(2)]
+    plan = hf.plan(table, keep, hf.GeneralizedLaplace(epsilon=Fraction(1, 4), per="distance"))
+    made = [
+        hf.release(table, keep, hf.GeneralizedLaplace(epsilon=Fraction(1, 4), per="distance"), key=NoiseKey.for_tests("same"))
+        for _ in range(2)
+    ]
     rehearse(plan.drawing)
-    again = hf.release(table, keep, hf.GeneralizedLaplace(Fraction(1, 4)), key=NoiseKey.for_tests("same"))
+    again = hf.release(table, keep, hf.GeneralizedLaplace(epsilon=Fraction(1, 4), per="distance"), key=NoiseKey.for_tests("same"))
     assert made[0].table.counts.tolist() == made[1].table.counts.tolist() == again.table.counts.tolist()

@@ -185,9 +185,9 @@ class TestWhatIsCharged:
 
     def test_a_gaussian_charges_rho(self, tmp_path: Path) -> None:
         ledger = a_ledger(tmp_path, "approximate", epsilon="6", delta="1e-6")
-        a_release(ledger, mechanism=hf.GeneralizedGaussian(rho="1/100"))
+        a_release(ledger, mechanism=hf.GeneralizedGaussian(rho="1/100", per="distance"))
         assert spent(ledger) == Fraction(2, 100)  # squared distance 2
-        tight = hf.GeneralizedGaussian(epsilon="1", delta="1e-7")
+        tight = hf.GeneralizedGaussian(epsilon="1", delta="1e-7", per="distance")
         made = a_release(ledger, "r2", tight)
         assert made.guarantee.rho is not None
         held = ledger.reservation(DATA, "r2")
@@ -200,12 +200,12 @@ class TestWhatIsCharged:
 
     def test_a_pure_budget_takes_no_gaussian(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerProblem, match="is pure"):
-            a_release(ledger, mechanism=hf.GeneralizedGaussian(rho="1/100"))
+            a_release(ledger, mechanism=hf.GeneralizedGaussian(rho="1/100", per="distance"))
         assert spent(ledger) == 0
 
     def test_another_unit_is_refused(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerProblem, match="per 'person'"):
-            a_release(ledger, table=a_table(unit="household"))
+            a_release(ledger, table=a_table(protect="household"))
         with pytest.raises(LedgerProblem, match="per 'person'"):
             a_release(ledger, table=a_table(max_records=None))
         assert spent(ledger) == 0
@@ -246,12 +246,12 @@ class TestWhatIsCharged:
             epsilon = Fraction(wish + seen % 7, 100)
             table = a_table()
             if total + 2 * epsilon <= 2:
-                made = a_release(ledger, f"r{number}", hf.GeneralizedLaplace(epsilon=str(epsilon)), [hf.total()], table)
+                made = a_release(ledger, f"r{number}", hf.GeneralizedLaplace(epsilon=str(epsilon), per="distance"), [hf.total()], table)
                 total += 2 * epsilon
                 seen = abs(int(made.table.counts["ab".index(area)]))
             else:
                 with pytest.raises(BudgetExceeded):
-                    a_release(ledger, f"r{number}", hf.GeneralizedLaplace(epsilon=str(epsilon)), [hf.total()], table)
+                    a_release(ledger, f"r{number}", hf.GeneralizedLaplace(epsilon=str(epsilon), per="distance"), [hf.total()], table)
             assert spent(ledger) == total <= 2
         assert ledger.verify() == []
 

@@ -73,13 +73,13 @@ class TestInterrupted:
             {"table": a_table(np.array([3, 5, 2, 9]))},
             {"keep": (hf.margin("sex"),)},
             {"keep": (hf.margin("area"), hf.margin("sex"))},
-            {"mechanism": hf.GeneralizedLaplace(epsilon="1/5")},
-            {"mechanism": hf.GeneralizedGaussian(rho="1/100")},
+            {"mechanism": hf.GeneralizedLaplace(epsilon="1/5", per="distance")},
+            {"mechanism": hf.GeneralizedGaussian(rho="1/100", per="distance")},
             {"table": a_table(max_records=2)},
-            {"table": a_table(unit="household")},
+            {"table": a_table(protect="household")},
             {"table": a_table(universe=hf.Universe.product({"area": ["a", "c"], "sex": ["F", "M"]}))},
         ],
-        ids=["count", "counts with the same totals", "kept", "kept more", "budget", "mechanism", "records", "unit", "cells"],
+        ids=["count", "counts with the same totals", "kept", "kept more", "budget", "mechanism", "records", "protect", "cells"],
     )
     def test_other_input_is_refused(self, ledger: Ledger, tmp_path: Path, changed: dict[str, Any]) -> None:
         interrupted(ledger, tmp_path / "out")

@@ -209,6 +209,6 @@ class TestNothingElseIsReplaced:
         place = Place(tmp_path)
         self.interrupted(place, monkeypatch, "put_in_place")
         with pytest.raises(OtherInput):
-            place.carry_out(resume=True, mechanism=hf.GeneralizedLaplace(epsilon="1/1000"))
+            place.carry_out(resume=True, mechanism=hf.GeneralizedLaplace(epsilon="1/1000", per="distance"))
         place.carry_out(resume=True)
         hf.verify(tmp_path / "out")

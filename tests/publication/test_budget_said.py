@@ -28,20 +28,23 @@ from holdfast.wording.ledger import exposed_text, ledger_screen
 PAIR = hf.GeneralizedGaussian(epsilon=1, delta="1e-9", per="person")
 ASKED = [
     (PAIR, "epsilon = 1, delta = 1e-9 for one person who changes cell"),
-    (hf.GeneralizedLaplace("1/4"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
-    (hf.GeneralizedLaplace("1/4", norm="l2", per="person"), "epsilon = 0.25 for one person who changes cell"),
-    (hf.GeneralizedGaussian(rho="1/8"), "rho = 0.125 for each unit of squared l2 distance between two tables"),
-    (hf.GeneralizedGaussian(epsilon=1, delta="1e-6"), "epsilon = 1, delta = 1e-6 for each unit of l2 distance between two tables"),
+    (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
+    (hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="person"), "epsilon = 0.25 for one person who changes cell"),
+    (hf.GeneralizedGaussian(rho="1/8", per="distance"), "rho = 0.125 for each unit of squared l2 distance between two tables"),
+    (
+        hf.GeneralizedGaussian(epsilon=1, delta="1e-6", per="distance"),
+        "epsilon = 1, delta = 1e-6 for each unit of l2 distance between two tables",
+    ),
     (hf.GeneralizedGaussian(sigma_squared=4), "noise of sigma_squared = 4"),
-    (hf.RoundedProjection("1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
-    (hf.Conditional("1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
-    (hf.Conditional("1/4"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
+    (hf.RoundedProjection(epsilon="1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
+    (hf.Conditional(epsilon="1/2", per="person"), "epsilon = 0.5 for one person who changes cell"),
+    (hf.Conditional(epsilon="1/4", per="distance"), "epsilon = 0.25 for each unit of l1 distance between two tables"),
 ]
 ASKED_OF_ANSWERS = [
-    (hf.ProjectedLaplace("1/2"), "epsilon = 0.5 for one person whose data change"),
-    (hf.ExtendedLaplace("1/2"), "epsilon = 0.5 for one person whose data change"),
+    (hf.ProjectedLaplace(epsilon="1/2"), "epsilon = 0.5 for one person whose data change"),
+    (hf.ExtendedLaplace(epsilon="1/2"), "epsilon = 0.5 for one person whose data change"),
     (hf.ProjectedGaussian(rho="1/8"), "rho = 0.125 for one person whose data change"),
-    (hf.ExtendedGaussian("1", "1e-6"), "epsilon = 1, delta = 1e-6 for one person whose data change"),
+    (hf.ExtendedGaussian(epsilon="1", delta="1e-6"), "epsilon = 1, delta = 1e-6 for one person whose data change"),
 ]
 GRID = [hf.margin("a"), hf.margin("b")]
 
@@ -98,7 +101,7 @@ class TestAskedFor:
         assert (person.epsilon, person.delta) == (Fraction(1), Fraction(1, 10**9))
         assert person.rho is not None
         assert zcdp_delta(person.rho, 1) <= Fraction(1, 10**9), "it is proved by the rho of the same pair"
-        assert guarantee.per_unit().delta == Fraction(1, 10**9)
+        assert guarantee.per_distance().delta == Fraction(1, 10**9)
         other = guarantee.per_person(delta="1e-10")
         assert other is not None
         assert 1 < other.epsilon < 2, "another delta than the one asked for has its own epsilon"
@@ -112,7 +115,7 @@ class TestAskedFor:
 
     def test_then_person_unit_and_smallest_secret_where_they_differ(self) -> None:
         def rows(keep: list[Any], **options: Any) -> dict[str, str]:
-            return dict(budget_rows(hf.plan(a_table(**options), keep, hf.GeneralizedLaplace("1/4")).guarantee))
+            return dict(budget_rows(hf.plan(a_table(**options), keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance")).guarantee))
 
         asked = {"requested": "epsilon = 0.25 for each unit of l1 distance between two tables"}
         unit = {"one unit of l1 distance": "epsilon = 0.25"}
@@ -142,7 +145,7 @@ class TestAskedFor:
         ],
     )
     def test_one_sentence_says_why(self, keep: list[Any], options: dict[str, Any], why: str) -> None:
-        fields = hf.plan(a_table(**options), keep, hf.GeneralizedLaplace("1/4")).to_fields()["guarantee"]
+        fields = hf.plan(a_table(**options), keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance")).to_fields()["guarantee"]
         assert fields["why"] == why
         assert why in fields["words"]
 
@@ -160,7 +163,7 @@ class TestAskedFor:
 class TestApproval:
     def test_date_office_and_approver_stand_on_card_and_statement(self, tmp_path: Path) -> None:
         said = {"date": "2030-04-01", "office": "Office of <Towns>", "approver": "A. Chief, Director"}
-        release = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1), release_id="r1", **said)  # type: ignore[arg-type]
+        release = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), release_id="r1", **said)  # type: ignore[arg-type]
         folder = release.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())["release"]
         assert {name: card[name] for name in said} == said
@@ -169,14 +172,14 @@ class TestApproval:
         assert hf.verify(folder)
 
     def test_nothing_is_made_up(self) -> None:
-        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1)).card["release"]
+        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance")).card["release"]
         assert (card["date"], card["office"], card["approver"]) == (None, None, None)
 
     @pytest.mark.parametrize("value", ["", " ", "two\nlines", "x" * 201, 3])
     @pytest.mark.parametrize("name", ["office", "approver"])
     def test_what_fits_on_no_line_is_refused_before_anything_is_drawn(self, name: str, value: Any, tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match=name):
-            hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1), **{name: value})
+            hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), **{name: value})
         (tmp_path / "t.csv").write_text("a,n\nx,1\ny,2\n")
         (tmp_path / "run.toml").write_text(RUN + f"{name} = {json.dumps(value)}\n")
         with pytest.raises(InvalidRun, match=rf"release\.{name}: must be a text on one line"):
@@ -208,7 +211,7 @@ class TestBeforeTheDraw:
 
     def test_no_claim_that_no_cell_is_published_exactly(self, tmp_path: Path) -> None:
         table = hf.Table.from_counts(self.ZERO, cells=["a", "b"], count="n", name="towns")
-        keep, mechanism = [hf.margin("a")], hf.GeneralizedLaplace("1/4")
+        keep, mechanism = [hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/4", per="distance")
         plan = hf.plan(table, keep, mechanism)
         before = plan.to_fields()["exposed"]["words"]
         assert before == f"No cell is fixed by the structure of the kept totals. {VALUES_LATER}"
@@ -226,16 +229,19 @@ class TestBeforeTheDraw:
             assert "No cell is published exactly" not in said
 
     def test_where_nothing_is_kept_nothing_is_open(self) -> None:
-        assert hf.plan(a_table(), [], hf.GeneralizedLaplace(1)).to_fields()["exposed"]["words"] == "No cell is published exactly."
+        assert (
+            hf.plan(a_table(), [], hf.GeneralizedLaplace(epsilon=1, per="distance")).to_fields()["exposed"]["words"]
+            == "No cell is published exactly."
+        )
 
     def test_published_totals_close_it(self) -> None:
-        plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1), published_totals=[0, 15])
+        plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), published_totals=[0, 15])
         assert plan.to_fields()["exposed"]["words"].startswith("2 cells follow from the published totals")
-        plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1), published_totals=[11, 15])
+        plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), published_totals=[11, 15])
         assert plan.to_fields()["exposed"]["words"] == "No cell is published exactly."
 
     def test_entries_of_an_older_ledger_are_open(self) -> None:
-        facts = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(1)).exposure.facts()
+        facts = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance")).exposure.facts()
         older = {name: value for name, value in asdict(facts).items() if name != "values_known"}
         assert ExposedAlone.from_fields(older) == facts
         assert not facts.values_known

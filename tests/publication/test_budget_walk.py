@@ -26,7 +26,7 @@ margins = [["region"]]
 id = "walk"
 mechanism = "{mechanism}"
 {name} = "{value}"
-per = "unit"
+per = "distance"
 """
 
 

@@ -52,7 +52,7 @@ class TestRoundTrip:
         assert Card.from_json(text).to_json() == text
         assert json.loads(text) == CARD == card.to_dict()
         assert text.endswith("}\n")
-        assert text.startswith('{\n  "schema_version": "3.6",\n  "release": {\n    "id": ')
+        assert text.startswith('{\n  "schema_version": "4.0",\n  "release": {\n    "id": ')
 
     def test_keys_come_in_the_order_of_the_schema_whatever_the_order_given(self) -> None:
         backwards = {key: CARD[key] for key in reversed(CARD)}
@@ -66,7 +66,7 @@ class TestRoundTrip:
     def test_a_card_is_frozen(self) -> None:
         card = Card.model_validate(CARD)
         with pytest.raises(ValidationError):
-            card.schema_version = "3.6"
+            card.schema_version = "4.0"
         with pytest.raises(ValidationError):
             card.release.private = False
 
@@ -83,7 +83,7 @@ class TestRoundTrip:
 
     def test_values_keep_their_kind(self) -> None:
         values = {"a": True, "b": 1, "c": 1.5, "d": "1", "e": None, "f": 10**30}
-        for path in ("guarantee__per_unit", "mechanism__parameters"):
+        for path in ("guarantee__per_distance", "mechanism__parameters"):
             card = Card.model_validate(a_card(**{path: values}))
             again = Card.from_json(card.to_json())
             part, field = path.split("__")
@@ -102,25 +102,27 @@ class TestFloats:
 
     @pytest.mark.parametrize(("given", "shown"), [(1 / 3, 0.333334), (0.384, 0.384), (1.0000001, 1.00001), (1e-10 / 3, 3.33334e-11)])
     def test_costs_are_rounded_up(self, given: float, shown: float) -> None:
-        card = Card.model_validate(a_card(guarantee__per_unit={"epsilon": given}))
-        assert card.guarantee.per_unit["epsilon"] == shown
+        card = Card.model_validate(a_card(guarantee__per_distance={"epsilon": given}))
+        assert card.guarantee.per_distance["epsilon"] == shown
 
     @given(st.floats(min_value=0, allow_infinity=False, max_value=1e300))
     def test_rounding_again_changes_nothing_and_a_cost_never_falls(self, value: float) -> None:
-        card = Card.model_validate(a_card(guarantee__per_unit={"epsilon": value}, expected_error__cell_standard_deviation__median=value))
+        card = Card.model_validate(
+            a_card(guarantee__per_distance={"epsilon": value}, expected_error__cell_standard_deviation__median=value)
+        )
         assert Card.from_json(card.to_json()) == card
-        cost = card.guarantee.per_unit["epsilon"]
+        cost = card.guarantee.per_distance["epsilon"]
         assert isinstance(cost, float)
         assert cost >= value
         assert cost <= value * 1.00001 + 5e-324
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
     def test_numbers_that_are_not_finite_are_refused(self, value: float) -> None:
-        text = text_of(a_card(guarantee__per_unit={"epsilon": value}))
+        text = text_of(a_card(guarantee__per_distance={"epsilon": value}))
         with pytest.raises(ValidationError):
             Card.from_json(text)
         assert len(problems(text)) == 1
-        assert problems(text)[0].startswith("guarantee.per_unit.epsilon: found a number that is not finite, expected text or")
+        assert problems(text)[0].startswith("guarantee.per_distance.epsilon: found a number that is not finite, expected text or")
 
 
 def a_label(entry: list[Any]) -> list[dict[str, Any]]:
@@ -137,11 +139,11 @@ class TestProblems:
         [
             ({"extra": 1}, "extra: found a field that is not known, expected only the fields of card.schema.json."),
             ({"table__extra": 1}, "table.extra: found a field that is not known, expected only the fields of card.schema.json."),
-            ({"schema_version": "1.1"}, 'schema_version: found text, expected the text "3.6".'),
+            ({"schema_version": "1.1"}, 'schema_version: found text, expected the text "4.0".'),
             ({"release": None}, "release: found null, expected an object."),
             ({"release__private": "yes"}, "release.private: found text, expected true or false."),
             ({"release__private": 1}, "release.private: found a whole number, expected true or false."),
-            ({"table__unit": ""}, "table.unit: found empty text, expected text that is not empty."),
+            ({"table__protect": ""}, "table.protect: found empty text, expected text that is not empty."),
             ({"release__id": ""}, "release.id: found empty text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__id": "a\nb"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__id": "a\n"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
@@ -161,8 +163,8 @@ class TestProblems:
             ({"sampler__groups": [7]}, "sampler.groups[0]: found a whole number, expected an object."),
             ({"guarantee__per_person": []}, "guarantee.per_person: found a list, expected an object or null."),
             (
-                {"guarantee__per_unit": {"epsilon": [1]}},
-                "guarantee.per_unit.epsilon: found a list, expected text or a whole number or a number or true or false or null.",
+                {"guarantee__per_distance": {"epsilon": [1]}},
+                "guarantee.per_distance.epsilon: found a list, expected text or a whole number or a number or true or false or null.",
             ),
             (
                 {"software": {"holdfast": "0.1.0"}},
@@ -257,7 +259,7 @@ class TestCanonicalBytes:
         plain = canonical_bytes(Card.model_validate(CARD))
         assert canonical_bytes(Card.model_validate(a_card(signature=SIGNATURE))) == plain
         assert canonical_bytes(Card.from_json(Card.model_validate(CARD).to_json())) == plain
-        changes: list[dict[str, Any]] = [{"release__private": False}, {"guarantee__per_unit": {"epsilon": "1"}}, {"files": {}}]
+        changes: list[dict[str, Any]] = [{"release__private": False}, {"guarantee__per_distance": {"epsilon": "1"}}, {"files": {}}]
         for change in changes:
             assert canonical_bytes(Card.model_validate(a_card(**change))) != plain
 

@@ -43,7 +43,7 @@ UNIVERSE = hf.Universe.product({"area": ["a", "b & <c>", "d"], "sex": ["F", "M"]
 
 def a_release(release_id: str = "one", mechanism: Any = None) -> Release:
     table = hf.Table(UNIVERSE, np.array([120, 3, 40, 55, 900, 7]))
-    chosen = mechanism or hf.GeneralizedLaplace("1/2")
+    chosen = mechanism or hf.GeneralizedLaplace(epsilon="1/2", per="distance")
     return hf.release(table, [hf.margin("sex")], chosen, key=hf.NoiseKey.for_tests("closed"), release_id=release_id)
 
 

@@ -50,22 +50,36 @@ def fibre(x: tuple[int, ...], keep: list[Any], universe: hf.Universe, holds: Cal
 
 UPPER, BEDS = (2, 3, 2, 1), (1, 1, 0, 2)
 CASES: dict[str, tuple[Any, hf.Universe, list[Any], tuple[int, ...], Callable[[tuple[int, ...]], bool], int]] = {
-    "one sum with upper bounds": (hf.Conditional(1, upper=UPPER), FOUR, [TOTAL], (1, 0, 2, 0), lambda y: all(map(int.__le__, y, UPPER)), 3),
-    "2 x 3, not negative": (hf.Conditional(1), GRID, [SEX, AGE], (1, 0, 2, 1, 1, 0), lambda _: True, 3),
-    "2 x 3, best gamma": (hf.Conditional(1, gamma="best"), GRID, [SEX, AGE], (0, 1, 1, 2, 1, 0), lambda _: True, 3),
+    "one sum with upper bounds": (
+        hf.Conditional(epsilon=1, upper=UPPER, per="distance"),
+        FOUR,
+        [TOTAL],
+        (1, 0, 2, 0),
+        lambda y: all(map(int.__le__, y, UPPER)),
+        3,
+    ),
+    "2 x 3, not negative": (hf.Conditional(epsilon=1, per="distance"), GRID, [SEX, AGE], (1, 0, 2, 1, 1, 0), lambda _: True, 3),
+    "2 x 3, best gamma": (hf.Conditional(epsilon=1, gamma="best", per="distance"), GRID, [SEX, AGE], (0, 1, 1, 2, 1, 0), lambda _: True, 3),
     "facilities": (
-        hf.Conditional(1, lower="n", upper="3 n"),
+        hf.Conditional(epsilon=1, lower="n", upper="3 n", per="distance"),
         FOUR,
         [TOTAL],
         (1, 2, 0, 4),
         lambda y: all(n <= v <= 3 * n for v, n in zip(y, BEDS, strict=True)),
         6,
     ),
-    "gaussian, 2 x 3": (hf.Conditional(rho="1/4", noise="gaussian"), GRID, [SEX, AGE], (1, 0, 2, 1, 1, 0), lambda _: True, 3),
-    "binary": (hf.Conditional(1, upper=1), FOUR, [TOTAL], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
-    "binary, nothing kept": (hf.Conditional(1, upper=1), FOUR, [], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
+    "gaussian, 2 x 3": (
+        hf.Conditional(rho="1/4", noise="gaussian", per="distance"),
+        GRID,
+        [SEX, AGE],
+        (1, 0, 2, 1, 1, 0),
+        lambda _: True,
+        3,
+    ),
+    "binary": (hf.Conditional(epsilon=1, upper=1, per="distance"), FOUR, [TOTAL], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
+    "binary, nothing kept": (hf.Conditional(epsilon=1, upper=1, per="distance"), FOUR, [], (1, 0, 1, 0), lambda y: max(y) <= 1, 1),
     "people at least homes": (
-        hf.Conditional(1, upper=3, rows=[hf.at_least(PEOPLE, DWELLINGS)]),
+        hf.Conditional(epsilon=1, upper=3, rows=[hf.at_least(PEOPLE, DWELLINGS)], per="distance"),
         HOMES,
         [TOTAL],
         (2, 1, 1, 1),
@@ -112,11 +126,14 @@ def planned(mechanism: Any, keep: Any = (TOTAL,), universe: hf.Universe = FOUR) 
 
 def test_what_bounds_cost() -> None:
     """epsilon is the whole budget: the law has what gamma leaves of it."""
-    default, best = planned(hf.Conditional("1/2")), planned(hf.Conditional("1/2", gamma="best"))
+    default, best = (
+        planned(hf.Conditional(epsilon="1/2", per="distance")),
+        planned(hf.Conditional(epsilon="1/2", gamma="best", per="distance")),
+    )
     assert (
         default.drawing.channel.target
         == ConditionalLaplace(Fraction(1, 4))
-        == planned(hf.Conditional("1/2", gamma=1)).drawing.channel.target
+        == planned(hf.Conditional(epsilon="1/2", gamma=1, per="distance")).drawing.channel.target
     )
     assert default.guarantee.conditioning.gamma == 1
     assert Fraction(1, 4) < best.drawing.channel.target.rate < Fraction(1, 2)
@@ -132,30 +149,31 @@ def test_what_bounds_cost() -> None:
 def test_without_inequalities_it_is_the_generalized_laplace_mechanism() -> None:
     """Conditioning on equalities alone costs nothing: the same law, bytes and budget."""
     table = hf.Table(FOUR, np.array([5, 6, 7, 8]))
-    plan = hf.plan(table, [TOTAL], hf.Conditional("1/2", lower=None))
+    plan = hf.plan(table, [TOTAL], hf.Conditional(epsilon="1/2", lower=None, per="distance"))
     assert plan.drawing.channel.target == L1Laplace(Fraction(1, 2))
     assert plan.guarantee.conditioning == Conditioning(Fraction(1, 2), Fraction(0), "equalities")
     both = [
-        hf.release(table, [TOTAL], m, hf.NoiseKey.for_tests(5)) for m in (hf.Conditional("1/2", lower=None), hf.GeneralizedLaplace("1/2"))
+        hf.release(table, [TOTAL], m, hf.NoiseKey.for_tests(5))
+        for m in (hf.Conditional(epsilon="1/2", lower=None, per="distance"), hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     ]
     assert both[0].table.counts.tolist() == both[1].table.counts.tolist()
-    assert hf.plan(table, [TOTAL], hf.Conditional("1/2", lower=None, gamma=0)).guarantee == plan.guarantee
+    assert hf.plan(table, [TOTAL], hf.Conditional(epsilon="1/2", lower=None, gamma=0, per="distance")).guarantee == plan.guarantee
 
 
 def test_a_budget_for_one_person() -> None:
-    plan = planned(hf.Conditional("1/2", per="person"))
+    plan = planned(hf.Conditional(epsilon="1/2", per="person"))
     assert plan.drawing.channel.target == ConditionalLaplace(Fraction(1, 8))
     assert plan.guarantee.per_person().epsilon == Fraction(1, 2)
 
 
 def test_what_is_left_of_a_neighbourhood() -> None:
     """Rows and columns keep one person from moving alone; a cell between equal bounds has one table."""
-    found = planned(hf.Conditional(1), [SEX, AGE], GRID).guarantee.conditioning
+    found = planned(hf.Conditional(epsilon=1, per="distance"), [SEX, AGE], GRID).guarantee.conditioning
     assert (found.blocks, found.disrupted, found.destroyed) == (1, 1, 0)
-    found = planned(hf.Conditional(1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9]), []).guarantee.conditioning
+    found = planned(hf.Conditional(epsilon=1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9], per="distance"), []).guarantee.conditioning
     assert (found.blocks, found.disrupted, found.destroyed) == (4, 0, 1)
     assert "in 1 of 4 there is one table only" in hf.describe(
-        planned(hf.Conditional(1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9]), []).guarantee
+        planned(hf.Conditional(epsilon=1, lower=[0, 2, 0, 0], upper=[9, 2, 9, 9], per="distance"), []).guarantee
     )
 
 
@@ -165,17 +183,19 @@ def test_gaussian_noise() -> None:
     assert plan.drawing.channel.target == ConditionalGaussian(Fraction(20))
     assert plan.guarantee.rho == Fraction(1, 20) == 2 * plan.guarantee.conditioning.rate
     assert plan.guarantee.per_person().rho == Fraction(1, 10)
-    assert planned(hf.Conditional(rho="1/10", noise="gaussian"), []).drawing.channel.target == ConditionalGaussian(Fraction(5))
-    assert planned(hf.Conditional(rho="1/10", noise="gaussian", lower=None)).drawing.channel.target == Gaussian(Fraction(5))
+    assert planned(hf.Conditional(rho="1/10", noise="gaussian", per="distance"), []).drawing.channel.target == ConditionalGaussian(
+        Fraction(5)
+    )
+    assert planned(hf.Conditional(rho="1/10", noise="gaussian", lower=None, per="distance")).drawing.channel.target == Gaussian(Fraction(5))
     with pytest.raises(InvalidParameter, match="no proven cost"):
-        planned(hf.Conditional(rho="1/10", noise="gaussian", rows=[hf.at_most(hf.subset("town", ["a", "b"]), 5)]))
+        planned(hf.Conditional(rho="1/10", noise="gaussian", rows=[hf.at_most(hf.subset("town", ["a", "b"]), 5)], per="distance"))
     made: list[Callable[[], Any]] = [
-        lambda: hf.Conditional(rho="1/10"),
-        lambda: hf.Conditional(1, noise="gaussian"),
-        lambda: hf.Conditional(1, rho=1),
+        lambda: hf.Conditional(rho="1/10", per="distance"),
+        lambda: hf.Conditional(epsilon=1, noise="gaussian", per="distance"),
+        lambda: hf.Conditional(epsilon=1, rho=1, per="distance"),
         lambda: hf.Conditional(),
-        lambda: hf.Conditional(rho=1, noise="gaussian", gamma="best"),
-        lambda: hf.Conditional(1, noise="cauchy"),  # type: ignore[arg-type]
+        lambda: hf.Conditional(rho=1, noise="gaussian", gamma="best", per="distance"),
+        lambda: hf.Conditional(epsilon=1, noise="cauchy", per="distance"),  # type: ignore[arg-type]
     ]
     for wrong in made:
         with pytest.raises(InvalidParameter):
@@ -184,8 +204,11 @@ def test_gaussian_noise() -> None:
 
 def test_words(snapshot: Callable[..., None]) -> None:
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={"beds": np.array([1, 1, 0, 2])})
-    snapshot(str(hf.plan(table, [TOTAL], hf.Conditional("1/2", lower="beds", upper="3 beds", gamma="best"))), "with a column")
-    snapshot(str(planned(hf.Conditional("1/2", rows=[hf.at_most(TOTAL, 9)]), [SEX, AGE], GRID)), "with a row")
+    snapshot(
+        str(hf.plan(table, [TOTAL], hf.Conditional(epsilon="1/2", lower="beds", upper="3 beds", gamma="best", per="distance"))),
+        "with a column",
+    )
+    snapshot(str(planned(hf.Conditional(epsilon="1/2", rows=[hf.at_most(TOTAL, 9)], per="distance"), [SEX, AGE], GRID)), "with a row")
 
 
 def test_what_a_promise_with_delta_says_about_odds() -> None:
@@ -204,7 +227,7 @@ def test_what_a_promise_with_delta_says_about_odds() -> None:
     words = hf.describe(plan.guarantee)
     assert "by a factor of more than 2 e^0.865 with a probability of at most 2e-10" in words
     assert "further probability of 1e-10" not in words
-    exact = hf.describe(planned(hf.Conditional("1/2")).guarantee)
+    exact = hf.describe(planned(hf.Conditional(epsilon="1/2", per="distance")).guarantee)
     assert "odds between two such tables that differ in one person by a factor between e^-1 and e^1" in exact
 
 
@@ -213,7 +236,9 @@ def test_what_a_promise_with_delta_says_about_odds() -> None:
 
 def test_columns_that_bounds_come_from_are_exposed_and_verified(tmp_path: Path) -> None:
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={"beds": np.array([1, 1, 0, 2]), "other": np.zeros(4, dtype=np.int64)})
-    release = hf.release(table, [TOTAL], hf.Conditional("1/2", lower="beds", upper="3 beds"), hf.NoiseKey.for_tests(1))
+    release = hf.release(
+        table, [TOTAL], hf.Conditional(epsilon="1/2", lower="beds", upper="3 beds", per="distance"), hf.NoiseKey.for_tests(1)
+    )
     card = json.loads((release.save(tmp_path / "out") / "card.json").read_text())
     assert card["exposed"]["columns"] == ["beds"]
     assert card["table"]["public_columns"] == [{"name": "beds", "values": [1, 1, 0, 2]}]
@@ -227,7 +252,9 @@ def test_columns_that_bounds_come_from_are_exposed_and_verified(tmp_path: Path) 
 
 
 def test_a_total_at_its_bound_exposes_every_cell() -> None:
-    release = hf.release(hf.Table(FOUR, np.array([1, 1, 1, 1])), [TOTAL], hf.Conditional(1, upper=1), hf.NoiseKey.for_tests(1))
+    release = hf.release(
+        hf.Table(FOUR, np.array([1, 1, 1, 1])), [TOTAL], hf.Conditional(epsilon=1, upper=1, per="distance"), hf.NoiseKey.for_tests(1)
+    )
     assert release.card["exposed"]["by_values"] == 4
     assert "within the bounds" in release.card["exposed"]["words"]
 
@@ -245,7 +272,7 @@ total = true
 id = "homes"
 mechanism = "conditional"
 epsilon = "1/2"
-per = "unit"
+per = "distance"
 lower = "beds"
 upper = "99 beds"
 gamma = "best"
@@ -258,7 +285,9 @@ def test_a_run_file(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(RUN)
     run = load_run(tmp_path / "run.toml")
     left, right = (hf.subset("town", codes) for codes in (["a", "b"], ["c", "d"]))
-    assert run.mechanism == hf.Conditional("1/2", "beds", "99 beds", [hf.at_least(left, 2), hf.at_most(left, right)], gamma="best")
+    assert run.mechanism == hf.Conditional(
+        epsilon="1/2", lower="beds", upper="99 beds", rows=[hf.at_least(left, 2), hf.at_most(left, right)], gamma="best", per="distance"
+    )
     assert type(run.mechanism).from_parameters(run.mechanism.parameters) == run.mechanism
     table, declared = run.read_table(), run.read_declarations()
     assert table.public_columns["beds"].tolist() == declared.public_columns["beds"].tolist() == [1, 1, 2, 2]
@@ -301,7 +330,9 @@ def test_run_files_that_are_refused(tmp_path: Path, line: str, said: str) -> Non
 
 def test_a_table_outside_the_bounds_is_refused_without_a_value(tmp_path: Path) -> None:
     """The same words for every such table, and nothing is charged."""
-    mechanism = hf.Conditional("1/2", upper=40, rows=[hf.at_least(hf.subset("town", ["a"]), hf.subset("town", ["b"]))])
+    mechanism = hf.Conditional(
+        epsilon="1/2", upper=40, rows=[hf.at_least(hf.subset("town", ["a"]), hf.subset("town", ["b"]))], per="distance"
+    )
     messages = set()
     for counts in ([7319, 0, 0, 0], [0, 7320, 0, 0], [5, 6, 0, 0]):
         ledger = hf.privacy.Ledger.open(tmp_path / f"{counts[0]}.db", create=True)
@@ -316,15 +347,19 @@ def test_a_table_outside_the_bounds_is_refused_without_a_value(tmp_path: Path) -
 
 def test_bounds_that_no_table_has_are_refused_with_a_witness() -> None:
     cases: list[tuple[Any, Any, str]] = [
-        (hf.Conditional(1, lower=2, upper=1), [], "cell town=a, 2, is above its upper bound, 1"),
+        (hf.Conditional(epsilon=1, lower=2, upper=1, per="distance"), [], "cell town=a, 2, is above its upper bound, 1"),
         (
-            hf.Conditional(1, upper=1, rows=[hf.at_least(TOTAL, 5)]),
+            hf.Conditional(epsilon=1, upper=1, rows=[hf.at_least(TOTAL, 5)], per="distance"),
             [],
             "needs a sum of 5 or more, and the bounds of its cells allow at most 4",
         ),
-        (hf.Conditional(1, lower=3), [hf.identity(TOTAL, 10)], "'total' is 10, and the bounds of its cells add up to at least 12"),
         (
-            hf.Conditional(1, upper=3),
+            hf.Conditional(epsilon=1, lower=3, per="distance"),
+            [hf.identity(TOTAL, 10)],
+            "'total' is 10, and the bounds of its cells add up to at least 12",
+        ),
+        (
+            hf.Conditional(epsilon=1, upper=3, per="distance"),
             [hf.linear([[1, 1, 1, 1]], values=[13])],
             "'row 1' is 13, and the bounds of its cells allow at most 12",
         ),
@@ -336,42 +371,42 @@ def test_bounds_that_no_table_has_are_refused_with_a_witness() -> None:
     sums = "needs 5 or more of a sum of which row 2 of the inequalities allows at most 4"
     for above, below in ((hf.at_least(TOTAL, 5), hf.at_most(TOTAL, 4)), (hf.at_least(TOTAL, 5), hf.at_most(hf.linear([[2, 2, 2, 2]]), 9))):
         with pytest.raises(NoTableWithin, match=f"Row 1 of the inequalities {sums}"):
-            planned(hf.Conditional(1, rows=[above, below]), [])
-    planned(hf.Conditional(1, rows=[hf.at_least(TOTAL, 4), hf.at_most(TOTAL, 4)]), [TOTAL])
+            planned(hf.Conditional(epsilon=1, rows=[above, below], per="distance"), [])
+    planned(hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, 4), hf.at_most(TOTAL, 4)], per="distance"), [TOTAL])
     with pytest.raises(NoTableWithin, match="needs 19 or more of a sum of which the total 'total' allows at most 18"):
-        hf.plan(FOUR, [TOTAL], hf.Conditional(1, rows=[hf.at_least(TOTAL, 19)]), published_totals=[18])
+        hf.plan(FOUR, [TOTAL], hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, 19)], per="distance"), published_totals=[18])
     with pytest.raises(NoTableWithin, match="The total 'total' needs 18 or more"):
-        hf.plan(FOUR, [TOTAL], hf.Conditional(1, rows=[hf.at_most(TOTAL, 17)]), published_totals=[18])
+        hf.plan(FOUR, [TOTAL], hf.Conditional(epsilon=1, rows=[hf.at_most(TOTAL, 17)], per="distance"), published_totals=[18])
     with pytest.raises(NoTableWithin, match="allow at most 12"):
-        hf.plan(FOUR, [TOTAL], hf.Conditional(1, upper=3), published_totals=[13])
+        hf.plan(FOUR, [TOTAL], hf.Conditional(epsilon=1, upper=3, per="distance"), published_totals=[13])
     with pytest.raises(ContradictingTotals):  # rows of a table against its columns, where each alone is possible
-        hf.plan(GRID, [SEX, AGE], hf.Conditional(1, upper=[5, 5, 5, 0, 0, 5]), published_totals=[1, 5, 3, 2, 1])
+        hf.plan(GRID, [SEX, AGE], hf.Conditional(epsilon=1, upper=[5, 5, 5, 0, 0, 5], per="distance"), published_totals=[1, 5, 3, 2, 1])
 
 
 def test_parameters_that_are_refused() -> None:
     wrong: list[tuple[type[HoldfastError], Callable[[], Any]]] = [
-        (InexactParameter, lambda: hf.Conditional(1, lower=0.5)),
-        (InexactParameter, lambda: hf.Conditional(1, upper=[1, 2.0, 3, 4])),
-        (InvalidParameter, lambda: hf.Conditional(1, lower=True)),
-        (InvalidParameter, lambda: hf.Conditional(1, lower={})),
-        (InvalidParameter, lambda: hf.Conditional(1, upper=2**62)),
-        (InvalidParameter, lambda: hf.Conditional(1, lower="none")),
-        (InvalidParameter, lambda: hf.Conditional(1, rows=[TOTAL])),  # type: ignore[list-item]
-        (InvalidParameter, lambda: hf.Conditional(1, gamma=2)),  # type: ignore[arg-type]
-        (InvalidParameter, lambda: hf.Conditional(1, gamma=1.0)),  # type: ignore[arg-type]
-        (InvalidParameter, lambda: hf.Conditional(1, gamma=0.0)),  # type: ignore[arg-type]
-        (InexactParameter, lambda: hf.Conditional(1, upper=np.array(5.0))),
-        (InvalidParameter, lambda: hf.Conditional(1, upper=np.ones((2, 2), dtype=np.int64))),
+        (InexactParameter, lambda: hf.Conditional(epsilon=1, lower=0.5, per="distance")),
+        (InexactParameter, lambda: hf.Conditional(epsilon=1, upper=[1, 2.0, 3, 4], per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, lower=True, per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, lower={}, per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, upper=2**62, per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, lower="none", per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, rows=[TOTAL], per="distance")),  # type: ignore[list-item]
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, gamma=2, per="distance")),  # type: ignore[arg-type]
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, gamma=1.0, per="distance")),  # type: ignore[arg-type]
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, gamma=0.0, per="distance")),  # type: ignore[arg-type]
+        (InexactParameter, lambda: hf.Conditional(epsilon=1, upper=np.array(5.0), per="distance")),
+        (InvalidParameter, lambda: hf.Conditional(epsilon=1, upper=np.ones((2, 2), dtype=np.int64), per="distance")),
         (InvalidParameter, lambda: hf.Conditional()),
         (InvalidParameter, lambda: hf.Table.from_records([], ["town"], universe="observed", public_columns=["beds"])),
-        (InvalidParameter, lambda: planned(hf.Conditional(1, gamma=0))),
-        (InvalidParameter, lambda: planned(hf.Conditional(1, upper=[1, 2, 3]))),
-        (InvalidStatement, lambda: planned(hf.Conditional(1, upper="beds"))),
+        (InvalidParameter, lambda: planned(hf.Conditional(epsilon=1, gamma=0, per="distance"))),
+        (InvalidParameter, lambda: planned(hf.Conditional(epsilon=1, upper=[1, 2, 3], per="distance"))),
+        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, upper="beds", per="distance"))),
         (InvalidStatement, lambda: hf.at_least(TOTAL, 0.5)),
         (InvalidStatement, lambda: hf.at_least(hf.identity(TOTAL, 4), 1)),
         (InvalidStatement, lambda: hf.at_most(3, 1)),  # type: ignore[arg-type]
-        (InvalidStatement, lambda: planned(hf.Conditional(1, rows=[hf.at_least(TOTAL, [1, 2])]))),
-        (InvalidStatement, lambda: planned(hf.Conditional(1, rows=[hf.at_least(PEOPLE, TOTAL)]), [], HOMES)),
+        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, [1, 2])], per="distance"))),
+        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(PEOPLE, TOTAL)], per="distance"), [], HOMES)),
     ]
     for error, make in wrong:
         with pytest.raises(error) as caught:
@@ -385,13 +420,13 @@ def test_a_row_on_a_level_says_that_levels_are_not_taken() -> None:
     universe = hf.Universe.product({"town": tree})
     for row in (hf.at_least(hf.margin("state"), 1), hf.at_least(TOTAL, hf.margin("state"))):
         with pytest.raises(InvalidStatement, match="levels of hierarchies are not taken"):
-            hf.plan(universe, [], hf.Conditional(1, rows=[row]))
+            hf.plan(universe, [], hf.Conditional(epsilon=1, rows=[row], per="distance"))
     with pytest.raises(InvalidStatement, match="there is no column 'country'"):
-        hf.plan(universe, [], hf.Conditional(1, rows=[hf.at_least(hf.margin("country"), 1)]))
+        hf.plan(universe, [], hf.Conditional(epsilon=1, rows=[hf.at_least(hf.margin("country"), 1)], per="distance"))
 
 
 def test_a_number_in_an_array_is_a_number() -> None:
-    assert hf.Conditional(1, upper=np.array(5)) == hf.Conditional(1, upper=5)
+    assert hf.Conditional(epsilon=1, upper=np.array(5), per="distance") == hf.Conditional(epsilon=1, upper=5, per="distance")
     assert hf.at_least(TOTAL, np.array(5)) == hf.at_least(TOTAL, 5)
 
 
@@ -400,27 +435,30 @@ def test_lists_go_by_rows_of_the_file_or_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "towns.csv"
     source.write_text("town,people,most\nB,4,4\nA,7,9\n")
     moved = hf.Table.from_counts(source, ["town"], "people", public_columns=["most"])
-    for mechanism in (hf.Conditional(1, upper=[4, 9]), hf.Conditional(1, rows=[hf.at_most(hf.margin("town"), [4, 9])])):
+    for mechanism in (
+        hf.Conditional(epsilon=1, upper=[4, 9], per="distance"),
+        hf.Conditional(epsilon=1, rows=[hf.at_most(hf.margin("town"), [4, 9])], per="distance"),
+    ):
         with pytest.raises((InvalidParameter, InvalidStatement), match="public_columns"):
             hf.plan(moved, [], mechanism)
         declared = hf.Table.from_counts(source, ["town"], "people", public=True)
         assert hf.plan(declared, [], mechanism).guarantee.relation.within_bounds
-    released = hf.release(moved, [TOTAL], hf.Conditional(1, upper="most"), hf.NoiseKey.for_tests(1))
+    released = hf.release(moved, [TOTAL], hf.Conditional(epsilon=1, upper="most", per="distance"), hf.NoiseKey.for_tests(1))
     assert (released.table.counts <= [9, 4]).all()
 
 
 def test_a_block_that_is_too_large_says_what_is_drawn_instead() -> None:
     large = hf.Universe.product({"state": [str(i) for i in range(51)], "age": [str(i) for i in range(24)]})
     with pytest.raises(hf.errors.NoExactSampler, match="such as one margin"):
-        planned(hf.Conditional(1, upper=1), [hf.margin("state"), hf.margin("age")], large)
-    assert planned(hf.Conditional(1, upper=1), [hf.margin("state")], large).drawing.is_exact
+        planned(hf.Conditional(epsilon=1, upper=1, per="distance"), [hf.margin("state"), hf.margin("age")], large)
+    assert planned(hf.Conditional(epsilon=1, upper=1, per="distance"), [hf.margin("state")], large).drawing.is_exact
 
 
 def test_a_column_has_one_value_in_each_sum() -> None:
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={"beds": np.array([1, 1, 0, 2])})
     with pytest.raises(InvalidStatement, match="different values in the cells of one sum"):
-        hf.plan(table, [], hf.Conditional(1, rows=[hf.at_least(TOTAL, "beds")]))
-    hf.plan(table, [], hf.Conditional(1, rows=[hf.at_least(hf.subset("town", ["a", "b"]), "3 beds")]))
+        hf.plan(table, [], hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, "beds")], per="distance"))
+    hf.plan(table, [], hf.Conditional(epsilon=1, rows=[hf.at_least(hf.subset("town", ["a", "b"]), "3 beds")], per="distance"))
 
 
 # --- any bounds --------------------------------------------------------------------------------------------------------------------------
@@ -436,7 +474,9 @@ def test_totals_and_bounds_hold_in_every_release(data: st.DataObject) -> None:
     rows: list[Inequality] = []
     if data.draw(st.booleans()):
         rows = [hf.at_most(hf.subset("sex", ["F"]), int(x[:3].sum()) + data.draw(st.integers(0, 3)))]
-    mechanism = hf.Conditional("1/2", lower, upper, rows, gamma=data.draw(st.sampled_from([None, "best"])))
+    mechanism = hf.Conditional(
+        epsilon="1/2", lower=lower, upper=upper, rows=rows, gamma=data.draw(st.sampled_from([None, "best"])), per="distance"
+    )
     if all(bound is None for bound in (*lower, *upper)) and not rows:
         return
     made = hf.release(hf.Table(GRID, x), keep, mechanism, hf.NoiseKey.for_tests("any"))
@@ -453,7 +493,9 @@ def test_twins_differ_in_released_counts_only(tmp_path: Path) -> None:
     cards = []
     for name, counts in (("one", [9, 0, 0, 1]), ("other", [2, 3, 4, 1])):
         table = hf.Table(FOUR, np.array(counts))
-        release = hf.release(table, [TOTAL], hf.Conditional("1/2", upper=9, gamma="best"), hf.NoiseKey.for_tests(2), release_id="x")
+        release = hf.release(
+            table, [TOTAL], hf.Conditional(epsilon="1/2", upper=9, gamma="best", per="distance"), hf.NoiseKey.for_tests(2), release_id="x"
+        )
         card = json.loads((release.save(tmp_path / name) / "card.json").read_text())
         del card["files"]
         cards.append(card)

@@ -32,13 +32,18 @@ def saved(folder: Path, table: hf.Table, mechanism: Any, keep: Any = (TOTAL,)) -
 def test_a_column_may_have_any_name(name: str, tmp_path: Path) -> None:
     """The card has bounds as text: what is a column there is not read as a number."""
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={name: np.full(4, 9)})
-    release, folder = saved(tmp_path, table, hf.Conditional(1, upper=name))
+    release, folder = saved(tmp_path, table, hf.Conditional(epsilon=1, upper=name, per="distance"))
     hf.verify(folder)
-    assert hf.Conditional.from_parameters(release.card["mechanism"]["parameters"]) == hf.Conditional(1, upper=name)
+    assert hf.Conditional.from_parameters(release.card["mechanism"]["parameters"]) == hf.Conditional(epsilon=1, upper=name, per="distance")
 
 
 def test_ordinary_names_stand_on_the_card_as_they_are() -> None:
-    assert hf.Conditional(1, lower="beds", upper="3 beds").parameters == {"epsilon": "1", "lower": "beds", "upper": "3 beds"}
+    assert hf.Conditional(epsilon=1, lower="beds", upper="3 beds", per="distance").parameters == {
+        "epsilon": "1",
+        "per": "distance",
+        "lower": "beds",
+        "upper": "3 beds",
+    }
 
 
 PEOPLE = hf.subset("kind", ["people"], by=["county"])
@@ -48,7 +53,7 @@ PEOPLE = hf.subset("kind", ["people"], by=["county"])
 def test_every_value_of_a_published_column_counts(values: list[int], tmp_path: Path) -> None:
     """Also those that bound nothing, here of the cells of homes; and there is one for each cell."""
     homes = hf.Table(HOMES, np.array([7, 3, 4, 4]), public_columns={"shelters": np.array([1, 1, 0, 0])})
-    _, folder = saved(tmp_path, homes, hf.Conditional(1, rows=[hf.at_least(PEOPLE, "shelters")]))
+    _, folder = saved(tmp_path, homes, hf.Conditional(epsilon=1, rows=[hf.at_least(PEOPLE, "shelters")], per="distance"))
     hf.verify(folder)
     path = folder / "card.json"
     card = json.loads(path.read_text())
@@ -67,7 +72,7 @@ def pages(folder: Path) -> dict[str, str]:
 
 def test_pages_say_that_counts_within_bounds_are_biased_and_no_more_than_is_known(tmp_path: Path) -> None:
     homes = hf.Table(HOMES, np.array([7, 3, 4, 4]))
-    _, folder = saved(tmp_path, homes, hf.Conditional(1, rows=[hf.at_least(PEOPLE, 1), hf.at_most(TOTAL, 99)]))
+    _, folder = saved(tmp_path, homes, hf.Conditional(epsilon=1, rows=[hf.at_least(PEOPLE, 1), hf.at_most(TOTAL, 99)], per="distance"))
     for page in pages(folder).values():
         assert "within the public bounds" in page
         assert "biased" in page
@@ -78,7 +83,7 @@ def test_pages_say_that_counts_within_bounds_are_biased_and_no_more_than_is_know
 
 
 def test_pages_of_other_releases_keep_their_advice(tmp_path: Path) -> None:
-    _, folder = saved(tmp_path, hf.Table(HOMES, np.array([7, 3, 4, 4])), hf.Conditional(1, lower=None))
+    _, folder = saved(tmp_path, hf.Table(HOMES, np.array([7, 3, 4, 4])), hf.Conditional(epsilon=1, lower=None, per="distance"))
     found = pages(folder)
     assert "A count may come out negative" in found["statement"]
     assert "A released count can be negative" in found["report"]

@@ -19,7 +19,7 @@ def test_every_county_is_drawn_exactly_and_keeps_its_sums_and_bounds(shared_data
     Cells of zero can only rise: their mean error is above that of cells of a hundred and more by far more than both standard errors.
     """
     table, kept = county_table(shared_data / "county_p12_sex_age_2010.csv")
-    made = hf.release(table, kept, hf.Conditional(1), key=hf.NoiseKey.for_tests("counties within bounds"))
+    made = hf.release(table, kept, hf.Conditional(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("counties within bounds"))
     x, y = (counts.reshape(-1, 2 * AGES) for counts in (table.counts, made.table.counts))
     assert len(x) == 3143
     assert made.guarantee.status == "exact"

@@ -34,7 +34,7 @@ from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 MARGINS = [hf.margin("a"), hf.margin("b")]
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 FEW: dict[str, Any] = {"pairs": 12, "most_sweeps": 2000}
 
 
@@ -77,10 +77,10 @@ def test_tables_with_equal_totals_have_the_same_diagnosis() -> None:
 @pytest.mark.parametrize(
     ("plain", "mechanism"),
     [
-        (LAPLACE, hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/120")),
+        (LAPLACE, hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/120", per="distance")),
         (
-            hf.GeneralizedGaussian(epsilon=1, delta="1e-3"),
-            hf.GeneralizedGaussian(epsilon=1, delta="1e-3", sampler="line_gibbs", eta="3/120"),
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3", per="distance"),
+            hf.GeneralizedGaussian(epsilon=1, delta="1e-3", sampler="line_gibbs", eta="3/120", per="distance"),
         ),
     ],
     ids=["Laplace", "Gaussian"],
@@ -96,7 +96,7 @@ def test_the_pairs_are_those_of_a_release(plain: Mechanism, mechanism: Mechanism
 
 
 def test_the_whole_lattice_under_a_norm_has_the_pairs_of_a_release() -> None:
-    mechanism = hf.GeneralizedLaplace(epsilon=1, norm="l2")
+    mechanism = hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance")
     keep: list[Statement] = [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")]
     (row,) = diagnose(UNIVERSE, keep, mechanism, pairs=100, kernels=["metropolis"]).rows
     (shape,) = mechanism.channel(Facts.of(UNIVERSE, keep)).shapes()
@@ -149,7 +149,9 @@ class TestRows:
 
     def test_blocks_of_each_shape_are_counted(self) -> None:
         universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
-        found = diagnose(universe, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], hf.GeneralizedLaplace("1/100"), **FEW)
+        found = diagnose(
+            universe, [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")], hf.GeneralizedLaplace(epsilon="1/100", per="distance"), **FEW
+        )
         assert [(part.label, part.blocks) for part in found.parts] == [("one sum of 2 cells", 2)]  # of x, nothing moves
         assert [row.kernel for row in found.rows] == ["metropolis", "line_gibbs"]
         together = found.together()
@@ -159,17 +161,21 @@ class TestRows:
     def test_two_blocks_and_two_shapes_add(self) -> None:
         """Of a 3 x 2 table with a total for each row: one row of two cells and, beside it, a pair of rows with one total."""
         universe = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
-        found = diagnose(universe, [hf.margin("a")], hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200)
+        found = diagnose(
+            universe, [hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), kernels=["line_gibbs"], pairs=200
+        )
         (row,) = fields(found)["rows"]
         added = added_delta(Fraction(1, 2), 3 * Fraction(3, 200))
         assert added <= Fraction(row["added_delta"]) <= added * Fraction(101, 100)
         keep = [hf.subset("a = 'x'"), hf.subset("a = 'y' or a = 'z'")]
-        together = diagnose(universe, keep, hf.GeneralizedLaplace("1/2"), kernels=["line_gibbs"], pairs=200).together()
+        together = diagnose(
+            universe, keep, hf.GeneralizedLaplace(epsilon="1/2", per="distance"), kernels=["line_gibbs"], pairs=200
+        ).together()
         assert together["eta"] == str(2 * Fraction(3689, 200_000))
         assert "2 blocks together of 2 shapes" in together["words"]
 
     def test_the_sampler_of_the_run_comes_first(self) -> None:
-        named = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs")
+        named = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", per="distance")
         assert [row.kernel for row in diagnose(UNIVERSE, MARGINS, named, **FEW).rows] == ["line_gibbs"]
         both = diagnose(UNIVERSE, MARGINS, named, kernels=["metropolis", "line_gibbs", "metropolis"], **FEW)
         assert [row.kernel for row in both.rows] == ["metropolis", "line_gibbs"]
@@ -177,9 +183,9 @@ class TestRows:
     @pytest.mark.parametrize(
         ("mechanism", "words"),
         [
-            (hf.GeneralizedGaussian(rho="1/10"), "give epsilon and delta for a chain"),
+            (hf.GeneralizedGaussian(rho="1/10", per="distance"), "give epsilon and delta for a chain"),
             (hf.GeneralizedGaussian(sigma_squared=5), "give epsilon and delta for a chain"),
-            (hf.GeneralizedGaussian(epsilon=1, delta="1e-3"), "eta = 0.93 to delta"),
+            (hf.GeneralizedGaussian(epsilon=1, delta="1e-3", per="distance"), "eta = 0.93 to delta"),
         ],
         ids=str,
     )
@@ -199,7 +205,7 @@ class TestRows:
 class TestNoBound:
     def test_pairs_that_do_not_meet(self) -> None:
         """Five steps are too few for metropolis at this epsilon. Then the lag is the cap and the curve the share of pairs that are left."""
-        found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=20, most_sweeps=5)
+        found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=20, most_sweeps=5)
         slow, *_ = found.rows
         row = slow.to_fields(Fraction(1))
         assert slow.curve is not None
@@ -216,7 +222,9 @@ class TestNoBound:
         assert f"metropolis   {row['problem']}" in str(found)
 
     def test_a_pilot_that_fails_is_followed_by_few_pairs(self) -> None:
-        (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=300, most_sweeps=5, kernels=["metropolis"]).rows
+        (row,) = diagnose(
+            UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=300, most_sweeps=5, kernels=["metropolis"]
+        ).rows
         assert row.curve is not None
         assert row.problem == f"no bound: {50 - row.curve.meetings.censored} of 50 pairs met within 5 sweeps"
 
@@ -231,7 +239,9 @@ class TestNoBound:
         assert row.curve.meetings.lag == row.curve.meetings.most == 900 * row.steps_per_sweep
 
     def test_without_a_bound_there_is_none_for_all_blocks(self) -> None:
-        found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), pairs=20, most_sweeps=5, kernels=["metropolis"])
+        found = diagnose(
+            UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=20, most_sweeps=5, kernels=["metropolis"]
+        )
         assert found.together() == {
             "blocks": 1,
             "eta": None,
@@ -254,7 +264,7 @@ class TestNoBound:
 
     def test_the_work_is_bounded_and_the_row_says_so(self, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
         monkeypatch.setattr(module, "steps_allowed", lambda kernel: module.PHASES * 50 * 4)
-        (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace("1/10"), kernels=["metropolis"], **FEW).rows
+        (row,) = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), kernels=["metropolis"], **FEW).rows
         assert row.problem is not None
         snapshot(row.problem, "four sweeps for each pair")
         monkeypatch.setattr(module, "steps_allowed", lambda kernel: module.PHASES * 40)
@@ -266,7 +276,7 @@ class TestNoBound:
         """By a count, and before a kernel is made: a large block took gigabytes."""
         monkeypatch.setattr(Part, "kernel", lambda *_: pytest.fail("a kernel was made"))
         universe = hf.Universe.product({"a": [str(i) for i in range(60_000)]})
-        found = diagnose(universe, [hf.total()], hf.GeneralizedLaplace("1/4"))
+        found = diagnose(universe, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
         assert not found.has_bounds
         assert all("200 pairs of chains on 60,000 cells" in str(row.problem) for row in found.rows)
 
@@ -292,7 +302,7 @@ class TestNoBound:
 
 
 class TestRefused:
-    @pytest.mark.parametrize("mechanism", [hf.RoundedProjection(epsilon=1), hf.Suppression()], ids=str)
+    @pytest.mark.parametrize("mechanism", [hf.RoundedProjection(epsilon=1, per="distance"), hf.Suppression()], ids=str)
     def test_mechanisms_without_chains(self, mechanism: Any) -> None:
         with pytest.raises(InvalidParameter, match=f"'{mechanism.name}' has no chains"):
             diagnose(UNIVERSE, MARGINS, mechanism)
@@ -320,7 +330,7 @@ class TestRefused:
 class TestConfidential:
     def test_everything_says_so_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(DECAYS, cast("type[Target]", ReadingTarget), DECAYS[L1Laplace])
-        found = diagnose(UNIVERSE, MARGINS, Reading("1/2"), kernels=["line_gibbs"], **FEW)
+        found = diagnose(UNIVERSE, MARGINS, Reading(epsilon="1/2", per="distance"), kernels=["line_gibbs"], **FEW)
         assert str(found).startswith(CONFIDENTIAL + "\n")
         assert list(fields(found).items())[:2] == [("confidential", True), ("confidential_words", CONFIDENTIAL)]
         found.save(tmp_path / "page.html")

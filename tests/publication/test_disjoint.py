@@ -176,7 +176,7 @@ class TestRefused:
 
     def test_pure_noise_in_l2(self, ledger: Ledger) -> None:
         """Refused before samplers are prepared for it."""
-        in_l2 = hf.GeneralizedLaplace(epsilon="1/2", norm="l2")
+        in_l2 = hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance")
         with pytest.raises(LedgerProblem, match="This release cannot be declared disjoint from others: its promise is pure and not in l1"):
             declared(ledger, mechanism=in_l2, keep=[hf.total()])
         assert ledger.reservation(DATA, "south") is None
@@ -188,7 +188,9 @@ class TestRefused:
         assert spent(ledger) == Fraction(1, 8)
 
     def test_answers(self, ledger: Ledger) -> None:
-        hf.answer([1.5, 2.5], sensitivity=1, mechanism=hf.ProjectedLaplace("1/2"), ledger=ledger, release_id="answers", dataset=DATA)
+        hf.answer(
+            [1.5, 2.5], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon="1/2"), ledger=ledger, release_id="answers", dataset=DATA
+        )
         with pytest.raises(LedgerProblem, match="'answers' cannot be declared disjoint: it publishes real-valued answers"):
             declared(ledger, disjoint={"from": ["answers"], "because": REASON})
 

@@ -45,23 +45,31 @@ def answers() -> Release:
 
 COMPUTED: dict[str, Callable[[], Release]] = {
     "tracts": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", per="person")),
-    "tracts, laplace": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedLaplace("1/4")),
+    "tracts, laplace": lambda: release(
+        hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance")
+    ),
     "shares of levels": lambda: release(
         hf.Universe.listed(COUNTIES),
         [hf.total()],
-        hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/4", "county": "1/4", "tract": "1/2"}),
+        hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/4", "county": "1/4", "tract": "1/2"}, per="distance"),
     ),
     "4 x 4, gaussian": lambda: release(FOUR, BOTH, hf.GeneralizedGaussian(sigma_squared=3)),
-    "flights": lambda: release(AIRPORTS, [hf.margin("dest", "hour"), hf.margin("dest", "carrier")], hf.GeneralizedGaussian(rho="1/50")),
-    "three margins": lambda: release(AIRPORTS, [hf.margin(c) for c in AIRPORTS.columns], hf.GeneralizedGaussian(rho="1/10")),
-    "no kept total": lambda: release(FOUR, [], hf.GeneralizedLaplace("1/3")),
-    "rounded": lambda: release(hf.Universe.product({"a": list("123")}), [hf.total()], hf.RoundedProjection("1/4")),
+    "flights": lambda: release(
+        AIRPORTS, [hf.margin("dest", "hour"), hf.margin("dest", "carrier")], hf.GeneralizedGaussian(rho="1/50", per="distance")
+    ),
+    "three margins": lambda: release(
+        AIRPORTS, [hf.margin(c) for c in AIRPORTS.columns], hf.GeneralizedGaussian(rho="1/10", per="distance")
+    ),
+    "no kept total": lambda: release(FOUR, [], hf.GeneralizedLaplace(epsilon="1/3", per="distance")),
+    "rounded": lambda: release(hf.Universe.product({"a": list("123")}), [hf.total()], hf.RoundedProjection(epsilon="1/4", per="distance")),
     "real-valued": answers,
 }
 SIMULATED: dict[str, Callable[[], Release]] = {
-    "4 x 4": lambda: release(FOUR, BOTH, hf.GeneralizedLaplace("1/4")),
+    "4 x 4": lambda: release(FOUR, BOTH, hf.GeneralizedLaplace(epsilon="1/4", per="distance")),
     "chains": lambda: release(
-        hf.Universe.product({"a": list("12")}), [hf.total()], hf.GeneralizedLaplace("1/4", sampler="line_gibbs", eta="3/100")
+        hf.Universe.product({"a": list("12")}),
+        [hf.total()],
+        hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta="3/100", per="distance"),
     ),
 }
 
@@ -125,7 +133,7 @@ def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyP
 
 def test_what_was_not_estimated_has_no_intervals_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """Laplace noise of one block in three columns: no law of its sums, and here no time for their standard deviations."""
-    made = release(AIRPORTS, [hf.margin("dest"), hf.margin("hour", "carrier")], hf.GeneralizedLaplace("1/2"))
+    made = release(AIRPORTS, [hf.margin("dest"), hf.margin("hour", "carrier")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     assert "1.96 standard deviations" in made.plot.ranked(["dest", "hour"]).caption.replace("\u00a0", " ")
     monkeypatch.setattr(sums_module, "MOST_WORK", 0)
     sums = sums_of(made.plan, made.table, Level("dest x hour", ("dest", "hour")))
@@ -142,7 +150,7 @@ class TestWithoutKnownErrors:
 
     def test_conditional_noise_has_bars_and_a_heat_map_without_them(self, tmp_path: Path) -> None:
         cells = hf.Universe.product({"town": ["Aldham", "Brookfield", "Carrow", "Deal"], "sex": ["F", "M"]})
-        made = release(cells, [hf.margin("sex")], hf.Conditional(epsilon="1/2"))
+        made = release(cells, [hf.margin("sex")], hf.Conditional(epsilon="1/2", per="distance"))
         loaded = hf.load(made.save(tmp_path / "out"))
         facts = report_facts(loaded.plan, loaded.table)
         assert facts.ranked is not None

@@ -22,7 +22,7 @@ UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
 
 def a_release(release_id: str = "one", epsilon: str = "1/4") -> Release:
     table = hf.Table(UNIVERSE, np.array([1, 2, 3, 4, 5, 6]))
-    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon), release_id=release_id)
+    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -72,14 +72,18 @@ class TestWriting:
         codes = ['x,"y"', "line\nbreak", "", " 01", "\r", "\0", "NULL", "\ufeff"]
         for number, some in enumerate((codes[:4], codes)):
             universe = hf.Universe.product({"a": some, "b": ["1", "2"]}, allow_similar_codes=True)
-            made = hf.release(hf.Table(universe, np.arange(len(universe))), [hf.margin("a")], hf.RoundedProjection(epsilon=1))
+            made = hf.release(
+                hf.Table(universe, np.arange(len(universe))), [hf.margin("a")], hf.RoundedProjection(epsilon=1, per="distance")
+            )
             place = made.save(tmp_path / f"{number}")
             assert hf.verify(place, against=place / "kept.csv").official_totals == len(some)
 
     def test_a_column_name_that_readers_would_cut_off(self, tmp_path: Path) -> None:
         universe = hf.Universe.product({"a\0b": ["x", "y"]})
         with pytest.raises(OutputProblem, match=r"NUL"):
-            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1)).save(tmp_path / "out")
+            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1, per="distance")).save(
+                tmp_path / "out"
+            )
 
 
 class TestRefusals:
@@ -179,7 +183,8 @@ import resource, signal, sys
 import numpy as np
 import holdfast as hf
 universe = hf.Universe.product({"a": ["x", "y"], "b": [str(i) for i in range(2000)]})
-made = hf.release(hf.Table(universe, np.arange(4000)), [hf.margin("a")], hf.GeneralizedGaussian(rho=1), release_id=sys.argv[2])
+noise = hf.GeneralizedGaussian(rho=1, per="distance")
+made = hf.release(hf.Table(universe, np.arange(4000)), [hf.margin("a")], noise, release_id=sys.argv[2])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 for limit in map(int, sys.argv[3:]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

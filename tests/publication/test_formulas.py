@@ -33,7 +33,9 @@ texts = st.text(st.sampled_from("'=+-@\t\r15.,aÆ\n"), max_size=6)
 
 def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> Release:
     table = hf.Table(codes, np.arange(1, len(codes) + 1))
-    return hf.release(table, keep, hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("formulas"), release_id="r")
+    return hf.release(
+        table, keep, hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("formulas"), release_id="r"
+    )
 
 
 def test_which_texts_are_formulas() -> None:
@@ -139,7 +141,7 @@ def test_the_office_chooses_in_the_run_file(tmp_path: Path, run: Run, line: str)
 @pytest.mark.parametrize("marked", [False, True])
 def test_the_list_of_cells_to_be_acknowledged_is_marked_too(tmp_path: Path, marked: bool) -> None:
     universe = hf.Universe.product({"a": ["=1+1", "b", "c"]})
-    exposure = hf.plan(universe, [hf.total(), hf.subset("a", ["=1+1"])], hf.GeneralizedLaplace(1)).exposure
+    exposure = hf.plan(universe, [hf.total(), hf.subset("a", ["=1+1"])], hf.GeneralizedLaplace(epsilon=1, per="distance")).exposure
     with pytest.raises(NotAcknowledged):
         check_acknowledged(exposure, 0, tmp_path / "out", marked=marked)
     with open(tmp_path / "out-exposed.csv", encoding="utf-8", newline="") as file:

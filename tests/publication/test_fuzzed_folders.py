@@ -42,10 +42,16 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     universe = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"]})
     table, keep = hf.Table(universe, np.arange(10, 70, 10)), (hf.margin("area"), hf.subset("sex", ["F"]))
     drawn = {
-        "laplace": hf.release(table, [hf.margin("area")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("f"), release_id="l"),
-        "gaussian": hf.release(table, keep, hf.GeneralizedGaussian(rho="1/2"), key=hf.NoiseKey.for_tests("f"), release_id="g"),
+        "laplace": hf.release(
+            table, [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("f"), release_id="l"
+        ),
+        "gaussian": hf.release(
+            table, keep, hf.GeneralizedGaussian(rho="1/2", per="distance"), key=hf.NoiseKey.for_tests("f"), release_id="g"
+        ),
         "suppressed": hf.release(table, [hf.margin("area")], hf.Suppression(), release_id="s"),
-        "bounds": hf.release(table, [hf.margin("area")], hf.Conditional("1/2", upper=200, gamma="best"), release_id="b"),
+        "bounds": hf.release(
+            table, [hf.margin("area")], hf.Conditional(epsilon="1/2", upper=200, gamma="best", per="distance"), release_id="b"
+        ),
     }
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
     publish_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None))

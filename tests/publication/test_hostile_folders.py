@@ -71,7 +71,13 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     parent = tmp_path_factory.mktemp("originals")
     universe = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"]})
     table = hf.Table(universe, np.arange(10, 70, 10))
-    made = hf.release(table, [hf.margin("area")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("h"), release_id="simple")
+    made = hf.release(
+        table,
+        [hf.margin("area")],
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+        key=hf.NoiseKey.for_tests("h"),
+        release_id="simple",
+    )
     return {"both": made.save(parent / "both"), "parquet": made.save(parent / "parquet", formats=["parquet"])}
 
 
@@ -119,7 +125,12 @@ class TestPosing:
     def test_columns_statements_and_names_of_totals(self, tmp_path: Path) -> None:
         """All of them were repeated as they stood."""
         universe = hf.Universe.product({POSE: [POSE, "b"], "sex": ["F", "M"]})
-        made = hf.release(hf.Table(universe, np.array([1, 2, 3, 4])), [hf.margin(POSE)], hf.GeneralizedLaplace("1/2"), release_id="r")
+        made = hf.release(
+            hf.Table(universe, np.array([1, 2, 3, 4])),
+            [hf.margin(POSE)],
+            hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+            release_id="r",
+        )
         folder = made.save(tmp_path / "posing", formats=["parquet"])
         told = str(hf.verify(folder))
         assert "Signed by" not in told
@@ -285,7 +296,9 @@ class TestSizes:
     def test_one_long_code_for_many_rows(self, tmp_path: Path) -> None:
         cells = 2000
         universe = hf.Universe.product({"area": [str(place) for place in range(cells)], "kind": ["k"]})
-        made = hf.release(hf.Table(universe, np.ones(cells, dtype=np.int64)), [hf.total()], hf.GeneralizedLaplace("1/2"))
+        made = hf.release(
+            hf.Table(universe, np.ones(cells, dtype=np.int64)), [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance")
+        )
         folder = made.save(tmp_path / "long", formats=["parquet"])
         frame = pq.read_table(folder / "table.parquet")
         long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(cells, dtype=np.int32)), pa.array(["k" * 10**6]))
@@ -422,7 +435,7 @@ class TestNestedElsewhere:
 
     def test_bounds_of_a_mechanism(self, tmp_path: Path) -> None:
         table = hf.Table(hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]}), np.array([1, 2, 3, 4]))
-        bounds = hf.Conditional("1/2", upper=9, rows=[hf.at_most(hf.subset("sex", ["F"]), 9)], gamma="best")
+        bounds = hf.Conditional(epsilon="1/2", upper=9, rows=[hf.at_most(hf.subset("sex", ["F"]), 9)], gamma="best", per="distance")
         folder = hf.release(table, [hf.margin("area")], bounds, release_id="r").save(tmp_path / "bounds")
         card = with_change(read_card(folder), ("mechanism", "parameters", "rows"), DEEP)
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")

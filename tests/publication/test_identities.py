@@ -23,7 +23,7 @@ CHILDREN = hf.subset("age < 16 and married = 'yes'", by=["age", "sex", "married"
 KEEP: list[Any] = [hf.margin("age"), hf.identity(CHILDREN)]
 WHOLE = np.array([7319465, 0, 5, 0, 6, 0, 7, 0, 8, 9, 1, 2])
 BROKEN = np.array([7319464, 1, 5, 0, 6, 0, 7, 0, 8, 9, 1, 2])
-LAPLACE = hf.GeneralizedLaplace("1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 
 WRONG: dict[str, list[Any]] = {
     "zeros": KEEP,

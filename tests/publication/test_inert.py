@@ -127,7 +127,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = hf.Table(hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]}), np.array([3, 4, 5, 6]))
     table = table.with_labels({"area": {"a": "North", "b": "South"}}, {"area": "Area"})
     keep: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
-    made = hf.release(table, keep, hf.GeneralizedLaplace("1/2", per="person"), key=hf.NoiseKey.for_tests("inert"), release_id="inert")
+    made = hf.release(
+        table, keep, hf.GeneralizedLaplace(epsilon="1/2", per="person"), key=hf.NoiseKey.for_tests("inert"), release_id="inert"
+    )
     return made.save(tmp_path_factory.mktemp("inert") / "folder", formats=["csv"])
 
 

@@ -47,7 +47,9 @@ class TestCostlyDraws:
         monkeypatch.setattr(module, "public_draws", counted)
         codes = ["1", "2", "3", "4"]
         table = hf.Table(hf.Universe.product({"a": codes, "b": codes}), np.arange(16))
-        release = hf.release(table, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(KEY))
+        release = hf.release(
+            table, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests(KEY)
+        )
         found = [release.interval(query, 0.9) for query in (0, [1, 1] + [0] * 14, 0)]
         assert drawn == [module.LEAST_DRAWS]
         (said,) = [record.message for record in caplog.records if "interval" in record.message]
@@ -58,7 +60,7 @@ class TestCostlyDraws:
     def test_what_is_kept_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "WORTH_KEEPING", 1)
         monkeypatch.setattr(module, "MOST_KEPT", 2 * module.DRAWS)
-        release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(KEY))
+        release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedLaplace(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests(KEY))
         ends = [release.interval(cell, 0.9, method="simulated") for cell in (0, 2, 0)]
         assert [one.shape for one in module._kept[release.plan.drawing].values()] == [(module.DRAWS, 2)]
         assert ends[0] == ends[2]
@@ -96,7 +98,7 @@ class TestEnds:
     @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
     @pytest.mark.parametrize("method", ["auto", "simulated"])
     def test_a_free_answer_with_laplace_noise(self, level: float, method: Any) -> None:
-        found = answered(hf.ProjectedLaplace(1)).interval(1, level, method=method)
+        found = answered(hf.ProjectedLaplace(epsilon=1)).interval(1, level, method=method)
         law, middle = hf.DiscreteLaplace(scale=16), (found.low + found.high) / 2
         steps = int((found.high - middle) * 16)
         covered = law.pmf(0) + 2 * sum(law.pmf(k) for k in range(1, steps + 1))
@@ -111,7 +113,7 @@ class TestEnds:
             assert (found.method, found.doubt, found.covered) == ("simulated", 1e-6, None)
 
     def test_two_counts_under_one_total(self) -> None:
-        release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedGaussian(rho="1/20"), key=hf.NoiseKey.for_tests(KEY))
+        release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedGaussian(rho="1/20", per="distance"), key=hf.NoiseKey.for_tests(KEY))
         found = release.interval({"town": "a", "sex": "F"}, 0.9)
         weights = np.exp(-2 * np.arange(-80, 81) ** 2 / 20.0)  # z = (k, -k), sigma_squared = 10
         reach = (found.high - found.low) // 2
@@ -122,7 +124,7 @@ class TestEnds:
         assert found.covered == pytest.approx(covered, abs=1e-9)
 
     def test_what_is_kept_is_exact(self) -> None:
-        release = answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]])
+        release = answered(hf.ProjectedLaplace(epsilon=1), rows=[[1, 1, 1]])
         found = release.interval([1, 1, 1], 0.95)
         assert found.low == found.high == 1
         assert (found.method, found.covered) == ("kept", 1.0)
@@ -132,7 +134,7 @@ class TestEnds:
         ("values", "others"),
         [
             (["0.3", "0.4", "0.3"], {"mechanism": hf.ProjectedGaussian(rho=4000), "places": 0, "sensitivity": 8}),
-            (["1/3", "1/3", "1/5"], {"mechanism": hf.ProjectedLaplace(30), "places": 3}),
+            (["1/3", "1/3", "1/5"], {"mechanism": hf.ProjectedLaplace(epsilon=30), "places": 3}),
         ],
         ids=["coarse", "moved"],
     )
@@ -151,7 +153,7 @@ class TestEnds:
         covered = 0
         for number in range(40):
             release = answered(
-                hf.ProjectedLaplace(30),
+                hf.ProjectedLaplace(epsilon=30),
                 ["0.55", "0.47", "-0.02"],
                 [[1, 1, 1]],
                 places=3,
@@ -189,7 +191,7 @@ def tracts() -> Any:
         {"region": ["1"] * 4 + ["2"] * 4, "area": ["a", "a", "b", "b", "c", "c", "d", "d"], "sex": ["F", "M"] * 4}
     )
     table = hf.Table(universe, np.array([5, 3, 2, 9, 0, 1, 4, 4]))
-    return hf.release(table, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/50"), key=hf.NoiseKey.for_tests(KEY))
+    return hf.release(table, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/50", per="distance"), key=hf.NoiseKey.for_tests(KEY))
 
 
 class TestQueries:
@@ -207,7 +209,9 @@ class TestQueries:
     def test_levels_of_hierarchies_by_name(self) -> None:
         tree = hf.Hierarchy.from_prefixes(["11", "12", "21"], [1], levels=["state", "county"])
         universe = hf.Universe.product({"county": ["11", "12", "21"], "sex": ["F", "M"]}, hierarchies={"county": tree})
-        release = hf.release(hf.Table(universe, np.arange(6)), [], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests(KEY))
+        release = hf.release(
+            hf.Table(universe, np.arange(6)), [], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests(KEY)
+        )
         assert release.interval({"state": "1"}, 0.9) == release.interval({"county": ["11", "12"]}, 0.9)
         with pytest.raises(InvalidParameter, match="'9' is no code"):
             release.interval({"state": "9"}, 0.9)
@@ -238,7 +242,7 @@ class TestRefused:
     @pytest.mark.parametrize("level", [0, 1, -0.5, "0.9", float("nan"), True, 1 - 1e-9])
     def test_levels(self, level: Any) -> None:
         with pytest.raises(InvalidParameter, match="level"):
-            answered(hf.ProjectedLaplace(1)).interval(0, level)
+            answered(hf.ProjectedLaplace(epsilon=1)).interval(0, level)
 
     @pytest.mark.parametrize(
         ("query", "said"),
@@ -280,7 +284,7 @@ class TestRefused:
         with pytest.raises(InvalidParameter, match="differences and answers may be below 0"):
             release.interval(0, 0.9, minus=1, nonnegative=True)
         with pytest.raises(InvalidParameter, match="differences and answers may be below 0"):
-            answered(hf.ProjectedLaplace(1)).interval(0, 0.9, nonnegative=True)
+            answered(hf.ProjectedLaplace(epsilon=1)).interval(0, 0.9, nonnegative=True)
         with pytest.raises(InvalidParameter, match="method is"):
             release.interval(0, 0.9, method="guess")
         with pytest.raises(RequestTooLarge, match="Coefficients"):
@@ -289,17 +293,19 @@ class TestRefused:
             release.interval([2**62] + [0] * 7, 0.9, minus=[-(2**62)] + [0] * 7)
 
     def test_noise_that_depends_on_the_counts(self) -> None:
-        release = hf.release(TABLE, [hf.total()], hf.Conditional(epsilon=1))
+        release = hf.release(TABLE, [hf.total()], hf.Conditional(epsilon=1, per="distance"))
         with pytest.raises(InvalidParameter, match=r"holdfast\.posterior"):
             release.interval(0, 0.9)
 
     def test_too_many_cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MOST_CELLS", 1000)
         with pytest.raises(RequestTooLarge):
-            answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]]).interval([1, 2, 0], 0.9)
+            answered(hf.ProjectedLaplace(epsilon=1), rows=[[1, 1, 1]]).interval([1, 2, 0], 0.9)
 
     def test_costly_draws_are_fewer_and_too_costly_ones_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        release = hf.release(TABLE, [hf.total()], hf.GeneralizedLaplace("1/4", norm="l2"), key=hf.NoiseKey.for_tests(KEY))
+        release = hf.release(
+            TABLE, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), key=hf.NoiseKey.for_tests(KEY)
+        )
         usual = release.interval(0, 0.9)
         laws = module.ErrorLaws(release.plan.drawing)
         parts = laws.parts(np.array([0]), np.ones((1, 1), dtype=np.int64))
@@ -319,7 +325,7 @@ class TestRefused:
 
 class TestSimulated:
     def test_errors_of_answers_are_in_values_and_keep_the_invariants(self) -> None:
-        release = answered(hf.ProjectedLaplace(1), rows=[[1, 1, 1]])
+        release = answered(hf.ProjectedLaplace(epsilon=1), rows=[[1, 1, 1]])
         made = release.simulate(50, key=hf.NoiseKey.for_tests("simulated"))
         assert made.kind == "errors"
         assert made.values.shape == (50, 3)
@@ -327,5 +333,5 @@ class TestSimulated:
         assert np.array_equal(made.values * 16, made.tables)
 
     def test_errors_of_counts_are_whole(self) -> None:
-        made = hf.release(TABLE, [], hf.GeneralizedLaplace(1)).simulate(2)
+        made = hf.release(TABLE, [], hf.GeneralizedLaplace(epsilon=1, per="distance")).simulate(2)
         assert np.array_equal(made.values, made.tables)

@@ -22,12 +22,12 @@ from holdfast.testing.fit import ALPHA, check_p_value
 RELEASES, DRAWS, LEVEL = 1000, 200_000, 0.95
 UNIVERSE = hf.Universe.listed({"state": ["1"] * 6 + ["2"] * 6, "county": list("aabbccddeeff"), "sex": ["F", "M"] * 6})
 TRUE = np.array([0, 3, 12, 40, 7, 1, 100, 90, 0, 0, 33, 21])
-SHARES = hf.GeneralizedGaussian(rho="1/8", levels={"state": "1/4", "county": "3/4"})
+SHARES = hf.GeneralizedGaussian(rho="1/8", levels={"state": "1/4", "county": "3/4"}, per="distance")
 CASES = {
     "gaussian": (hf.GeneralizedGaussian(sigma_squared=4), [hf.margin("state")]),
     "levels": (SHARES, [hf.total()]),
-    "laplace": (hf.GeneralizedLaplace("1/2"), [hf.margin("state")]),
-    "grid": (hf.GeneralizedLaplace("1/2"), [hf.margin("county"), hf.margin("state", "sex")]),
+    "laplace": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("state")]),
+    "grid": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("county"), hf.margin("state", "sex")]),
 }
 SUMS: dict[str, dict[str, Any]] = {
     "leaf": {"query": 3},

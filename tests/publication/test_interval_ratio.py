@@ -23,7 +23,7 @@ def released(mechanism: Any, keep: Any = (), key: str = "ratios") -> Any:
     return hf.release(TABLE, list(keep), mechanism, key=hf.NoiseKey.for_tests(key))
 
 
-GAUSS = hf.GeneralizedGaussian(rho="1/50")
+GAUSS = hf.GeneralizedGaussian(rho="1/50", per="distance")
 
 
 class TestEnds:
@@ -67,7 +67,7 @@ class TestEnds:
 
     def test_draws_give_the_ends_of_the_set(self) -> None:
         """Against the definition: t is inside where |A - t B| is at most the r-th smallest |a_i - t b_i|."""
-        release = released(hf.GeneralizedLaplace("1/10"))
+        release = released(hf.GeneralizedLaplace(epsilon="1/10", per="distance"))
         found = release.interval(0, 0.9, over=1)
         assert (found.method, found.doubt) == ("simulated", 1e-6)
         laws = ErrorLaws(release.plan.drawing)
@@ -87,7 +87,7 @@ class TestEnds:
 
     def test_a_denominator_that_may_be_zero(self) -> None:
         table = hf.Table(UNIVERSE, np.array([50, 0, 20, 90, 10, 40]))
-        for mechanism in (GAUSS, hf.GeneralizedLaplace("1/10")):
+        for mechanism in (GAUSS, hf.GeneralizedLaplace(epsilon="1/10", per="distance")):
             release = hf.release(table, [], mechanism, key=hf.NoiseKey.for_tests("zero"))
             found = release.interval(0, 0.95, over=1)
             assert (found.low, found.high) == (-math.inf, math.inf)
@@ -147,7 +147,7 @@ class TestRefused:
             ["1/3", "1/3", "1/5"],
             invariants=[[1, 1, 1]],
             sensitivity=1,
-            mechanism=hf.ProjectedLaplace(30),
+            mechanism=hf.ProjectedLaplace(epsilon=30),
             places=3,
             key=hf.NoiseKey.for_tests("r"),
             release_id="a",

@@ -16,8 +16,8 @@ from holdfast.publication.error_laws import ConvolvedSum, ErrorLaws, SimulatedSu
 
 UNIVERSE = hf.Universe.listed({"region": ["1"] * 4 + ["2"] * 4, "area": list("aabbccdd"), "sex": ["F", "M"] * 4})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9, 0, 1, 4, 4]))
-GAUSS = hf.GeneralizedGaussian(rho="1/50")
-SHARES = hf.GeneralizedGaussian(rho="1/50", levels={"region": "1/2", "area": {"total": "1/4", "sex": "1/4"}})
+GAUSS = hf.GeneralizedGaussian(rho="1/50", per="distance")
+SHARES = hf.GeneralizedGaussian(rho="1/50", levels={"region": "1/2", "area": {"total": "1/4", "sex": "1/4"}}, per="distance")
 
 
 def released(mechanism: Any = GAUSS, keep: Any = (), table: Any = TABLE) -> Any:
@@ -25,7 +25,9 @@ def released(mechanism: Any = GAUSS, keep: Any = (), table: Any = TABLE) -> Any:
 
 
 class TestMargins:
-    @pytest.mark.parametrize("mechanism", [GAUSS, SHARES, hf.GeneralizedLaplace("1/4")], ids=["gaussian", "levels", "laplace"])
+    @pytest.mark.parametrize(
+        "mechanism", [GAUSS, SHARES, hf.GeneralizedLaplace(epsilon="1/4", per="distance")], ids=["gaussian", "levels", "laplace"]
+    )
     @pytest.mark.parametrize("by", ["area", ["region"], ["area", "sex"], ["region", "sex"]], ids=str)
     @pytest.mark.parametrize("keep", [[], [hf.total()]], ids=["free", "total"])
     def test_each_sum_is_as_asked_for_alone(self, mechanism: Any, by: Any, keep: Any) -> None:
@@ -119,13 +121,17 @@ class TestTogether:
 
 
 def method_laplace() -> Any:
-    return hf.GeneralizedLaplace("1/4")
+    return hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
 class TestLawsThatAreShared:
     @pytest.mark.parametrize(
         ("mechanism", "query", "shared"),
-        [(hf.GeneralizedLaplace("1/4"), [1], True), (hf.RoundedProjection("1/4"), [1], True), (hf.RoundedProjection("1/4"), [1, 1], False)],
+        [
+            (hf.GeneralizedLaplace(epsilon="1/4", per="distance"), [1], True),
+            (hf.RoundedProjection(epsilon="1/4", per="distance"), [1], True),
+            (hf.RoundedProjection(epsilon="1/4", per="distance"), [1, 1], False),
+        ],
     )
     def test_cells_of_a_grid(self, mechanism: Any, query: list[int], shared: bool) -> None:
         """The noise is the same in every cell of a two-way table; rounding goes through the cells in an order, so that pairs differ."""
@@ -139,7 +145,7 @@ class TestLawsThatAreShared:
         """A corner and the middle of a two-way table, and a cell under one total: the same shares of draws as the law says."""
         universe = hf.Universe.product({"a": ["1", "2", "3"], "b": ["1", "2", "3"]})
         for keep, cells in (([hf.margin("a"), hf.margin("b")], (0, 4)), ([hf.margin("a")], (1,))):
-            drawing = hf.plan(universe, keep, hf.RoundedProjection("1/2")).drawing
+            drawing = hf.plan(universe, keep, hf.RoundedProjection(epsilon="1/2", per="distance")).drawing
             for cell in cells:
                 ones = np.ones(1, dtype=np.int64)
                 computed = ErrorLaws(drawing).of(np.array([cell]), ones)
@@ -153,7 +159,7 @@ class TestLawsThatAreShared:
 
     def test_cells_under_one_total(self) -> None:
         """Rounding takes a uniform set of them, so that they are alike, and so are blocks of one size."""
-        plan = hf.plan(UNIVERSE, [hf.margin("region")], hf.RoundedProjection("1/4"))
+        plan = hf.plan(UNIVERSE, [hf.margin("region")], hf.RoundedProjection(epsilon="1/4", per="distance"))
         laws, one = ErrorLaws(plan.drawing), np.ones(1, dtype=np.int64)
         assert laws.of(np.array([0]), one) is laws.of(np.array([1]), one)
         assert laws.of(np.array([0, 1]), np.array([1, -1])) is laws.of(np.array([1, 2]), np.array([-1, 1]))

@@ -68,9 +68,9 @@ def test_rows_of_several_statements_are_refused_where_there_are_too_many(monkeyp
     "mechanism",
     [
         hf.Suppression(),
-        hf.Conditional(epsilon=1),
-        hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100"),
-        hf.GeneralizedLaplace(1),
+        hf.Conditional(epsilon=1, per="distance"),
+        hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"),
+        hf.GeneralizedLaplace(epsilon=1, per="distance"),
     ],
     ids=["suppressed", "conditional", "chain", "noise"],
 )

@@ -130,7 +130,7 @@ def test_equal_labels_of_two_codes_are_told_apart():
 def test_exposed_cells_are_named_by_their_labels():
     cells = hf.Universe.listed({"county": ["1", "1", "2"], "sex": ["F", "M", "F"]})
     table = hf.Table(cells, np.array([5, 6, 7])).with_labels({"county": {"2": "Bath"}, "sex": {"F": "women"}})
-    plan = hf.plan(table, [hf.margin("county")], hf.GeneralizedLaplace("1"))
+    plan = hf.plan(table, [hf.margin("county")], hf.GeneralizedLaplace(epsilon="1", per="distance"))
     assert plan.to_fields()["exposed"]["names"] == ["Bath, women"]
     assert "Bath, women" in str(plan)
 
@@ -173,7 +173,9 @@ def test_long_names_of_rows_are_whole_where_columns_leave_room():
     cells = hf.Universe.product({"county": ["1", "2"], "sex": ["F", "M"]})
     names = {"1": "Washington County, Illinois", "2": "Washington County, Virginia"}
     table = hf.Table(cells, np.array([81, 79, 41, 39])).with_labels({"county": names})
-    figure = hf.release(table, [hf.margin("county")], hf.GeneralizedLaplace("1"), key=hf.NoiseKey.for_tests("rows")).plot.heat_map()
+    figure = hf.release(
+        table, [hf.margin("county")], hf.GeneralizedLaplace(epsilon="1", per="distance"), key=hf.NoiseKey.for_tests("rows")
+    ).plot.heat_map()
     assert [f">{name}</text>" in figure.svg for name in names.values()] == [True, True]
 
 
@@ -307,7 +309,7 @@ class TestIntervals:
         tree = hf.Hierarchy({"N": None, "S": None, "a": "N", "b": "N", "c": "S"}, ["region", "place"])
         towns = hf.Table(hf.Universe.product({"town": ["a", "b", "c"]}, hierarchies={"town": tree}), np.array([5, 6, 7]))
         named = towns.with_labels({"town": {"N": "North", "a": "Ash"}})
-        made = hf.release(named, [hf.total()], hf.GeneralizedLaplace("1"), key=hf.NoiseKey.for_tests("levels"))
+        made = hf.release(named, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance"), key=hf.NoiseKey.for_tests("levels"))
         assert made.intervals(by="region").labels == ("North", None)
         assert made.intervals(by=["region", "town"]).labels == ("North, Ash", "North, town=b", None)
 

@@ -18,8 +18,8 @@ def test_a_two_way_table_end_to_end(tmp_path: Path) -> None:
     codes = [str(i) for i in range(20)]
     universe = hf.Universe.product({"row": codes, "column": codes})
     counts = (np.arange(400) * 7919) % 61 + 3
-    table = hf.Table(universe, counts, unit="person", max_records=1)
-    mechanism = hf.GeneralizedLaplace("1/4")
+    table = hf.Table(universe, counts, protect="person", max_records=1)
+    mechanism = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
     plan = hf.plan(table, KEEP, mechanism)
     (group,) = plan.drawing.sampler_plan.groups
     assert (group.sampler, group.reason) == ("grid 20 x 20: coupling from the past", Reason.COUPLED)

@@ -12,7 +12,9 @@ from holdfast.invariants.statements import Statement
 from holdfast.mechanisms import Mechanism
 
 
-@pytest.mark.parametrize("mechanism", [hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(1)], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "mechanism", [hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(epsilon=1, per="distance")], ids=lambda m: m.name
+)
 def test_totals_at_levels_are_published_and_add_up(mechanism: Mechanism, tmp_path: Path) -> None:
     regions = hf.Hierarchy.from_parents({"01": "north", "02": "north", "03": "south"}, levels=["region", "county"])
     ages = hf.Hierarchy.from_parents({"0-17": "minor", "18-64": "adult", "65+": "adult"}, levels=["adult or not", "age"])

@@ -34,7 +34,7 @@ class Tracts:
         self.state_of_county = np.zeros(len(codes), dtype=np.int64)
         self.state_of_county[self.county] = self.state
         self.tracts = np.bincount(self.county).astype(np.float64)
-        self.mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES)
+        self.mechanism = hf.GeneralizedGaussian(rho=RHO, levels=SHARES, per="distance")
 
     def given_states(self, spread: Floats) -> Floats:
         """Variances of counties that are independent with variance `spread`, given that those of a state add up to zero."""
@@ -102,7 +102,7 @@ def test_noise_in_the_tracts_alone_is_three_times_worse_and_would_be_noticed(tra
     alone = tracts.given_states(tracts.tracts / (2 * float(RHO)))
     both = tracts.given_states(tracts.spread)
     assert float(alone.sum()) >= 9 * float(both.sum())
-    leaves = hf.GeneralizedGaussian(rho=RHO)
+    leaves = hf.GeneralizedGaussian(rho=RHO, per="distance")
     plan = hf.plan(tracts.table.universe, KEEP, leaves)
     assert plan.covariance is not None
     county = int(np.argmax(tracts.tracts))

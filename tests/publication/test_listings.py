@@ -21,7 +21,7 @@ from holdfast.errors import VerificationFailed
 from holdfast.publication.listings import kept_header
 from tests.publication.twin_reports import with_the_numbers_of
 
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 GEOGRAPHY = hf.Universe.listed({"state": list("AAABBC"), "county": list("123124")})
 COUNTS = np.array([5, 0, 2, 0, 0, 4])
 

@@ -26,7 +26,7 @@ from tests.tables.reference import refused, rows_of
 
 BY_SIZE = pa.table({"town": ["dale", "ash", "elm", "birch"], "sex": ["M", "F", "M", "F"], "n": [901, 77, 5, 1]})
 LISTED = hf.Universe.listed({"town": ["elm", "dale", "ash", "birch", "oak"], "sex": ["M", "M", "F", "F", "F"]})
-LAPLACE = hf.GeneralizedLaplace("1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 CELLS = ["town", "sex"]
 
 codes = st.text(alphabet="abcé1 ", max_size=3)
@@ -181,5 +181,5 @@ def test_verify_takes_the_codes_of_a_list_in_the_order_of_their_texts(tmp_path: 
     """Codes of the second column that first occur out of their order: the digest on the card is that of the sorted ones."""
     data = pa.table({"state": ["17", "17", "18"], "county": ["031", "043", "001"], "people": [4, 5, 6]})
     table = hf.Table.from_counts(data, cells=["state", "county"], count="people")
-    hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4"), release_id="r1").save(tmp_path / "out")
+    hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="r1").save(tmp_path / "out")
     assert hf.verify(tmp_path / "out").totals == 1

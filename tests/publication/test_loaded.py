@@ -20,7 +20,13 @@ TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return hf.release(TABLE, [hf.margin("town")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("loaded"), release_id="towns")
+    return hf.release(
+        TABLE,
+        [hf.margin("town")],
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+        key=hf.NoiseKey.for_tests("loaded"),
+        release_id="towns",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,7 @@ def test_it_is_what_was_released(release: Release, folder: Path) -> None:
     assert loaded.card["files"]
     assert (loaded.id, loaded.private, loaded.kept_rows) == ("towns", False, release.kept_rows)
     assert loaded.guarantee == release.guarantee
-    assert repr(loaded) == "Loaded('towns', 4 cells, GeneralizedLaplace(epsilon='1/2'), NOT PRIVATE)"
+    assert repr(loaded) == "Loaded('towns', 4 cells, GeneralizedLaplace(epsilon='1/2', per='distance'), NOT PRIVATE)"
 
 
 def test_releases_and_folders_answer_alike(release: Release, folder: Path) -> None:
@@ -78,7 +84,7 @@ def test_a_changed_folder_is_refused(release: Release, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "said"),
-    [(hf.Suppression(), "publishes no cells"), (hf.Conditional(epsilon=1), "under a prior only")],
+    [(hf.Suppression(), "publishes no cells"), (hf.Conditional(epsilon=1, per="distance"), "under a prior only")],
     ids=["suppressed", "conditional"],
 )
 def test_what_has_no_noise_of_one_law_is_not_simulated(mechanism: Mechanism, said: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.table import choose
 from tests.running import Run
 
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
 def grid(size: int) -> hf.tables.Universe:
@@ -90,7 +90,7 @@ def test_tries_are_weighed_where_most_of_them_would_be_thrown_away(monkeypatch: 
     """The estimate agrees with enumeration; with equal weights it would not. Too little room for enough tries, and there is none."""
     monkeypatch.setattr(covariance, "FEW_TRIES", 1)
     monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
-    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past")
+    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past", per="distance")
     keep = [hf.margin("a"), hf.margin("b")]
     monkeypatch.setattr(covariance, "LEAST_DRAWS", 3_000)
     found = hf.plan(grid(3), keep, mechanism)
@@ -113,13 +113,13 @@ def test_weights_that_leave_few_tries_give_no_figure(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(covariance, "FEW_TRIES", 1)
     real = CouplingLaplace.draw_weighed
     monkeypatch.setattr(CouplingLaplace, "draw_weighed", lambda *given: (real(*given)[0], -10.0 * np.arange(given[1])))
-    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past")
+    mechanism = hf.GeneralizedLaplace(epsilon=1, sampler="coupling_from_past", per="distance")
     assert hf.plan(grid(3), [hf.margin("a"), hf.margin("b")], mechanism).expected_error.basis == "not estimated"
 
 
 def test_a_few_draws_of_many_cells_that_are_alike_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """l2 noise on 8 x 8 cells, with room for 30 draws: once not estimated, although 1,470 free values are known then."""
-    keep, mechanism = [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=1, norm="l2")
+    keep, mechanism = [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance")
     plan = hf.plan(grid(8), keep, mechanism)
     cost = cell_draws(next(iter(plan.drawing.choices.values())).noise)
     monkeypatch.setattr(covariance, "PILOT_CELLS", 1)
@@ -201,7 +201,7 @@ def test_a_long_draw_is_announced(run: Run, rejection: None, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     text = (
         '[table]\nsource = "t.csv"\ncells = ["a", "b"]\ncount = "n"\n[keep]\nmargins = [["a"], ["b"]]\n[release]\nid = "r1"\n'
-        'mechanism = "generalized-laplace"\nepsilon = "1/4"\nper = "unit"\n'
+        'mechanism = "generalized-laplace"\nepsilon = "1/4"\nper = "distance"\n'
     )
     Path("run.toml").write_text(text)
     from holdfast.engines.local import BoundRelease

@@ -29,7 +29,9 @@ SECRET = "secret"
 @pytest.fixture(scope="module")
 def release() -> Release:
     table = hf.Table(hf.Universe.product({"area": ["a", "7"]}), np.array([120, 3]))
-    return hf.release(table, [hf.total()], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("maps"), release_id="maps")
+    return hf.release(
+        table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("maps"), release_id="maps"
+    )
 
 
 def feature(code: Any = "a", coordinates: Any = (SQUARE,), kind: str = "Polygon", **more: Any) -> dict[str, Any]:

@@ -53,9 +53,12 @@ def words(text: str) -> set[str]:
 
 TABLE = hf.Table(CELLS, COUNTS)
 MADE: dict[str, tuple[list[Any], Any]] = {
-    "totals that fix cells": ([hf.margin("area"), hf.subset("area", codes=["a"], by=["sex"])], hf.GeneralizedLaplace("1/2")),
+    "totals that fix cells": (
+        [hf.margin("area"), hf.subset("area", codes=["a"], by=["sex"])],
+        hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+    ),
     "no totals": ([], hf.GeneralizedGaussian(rho="1/10", per="person")),
-    "bounds": (AREA, hf.Conditional("1/2")),
+    "bounds": (AREA, hf.Conditional(epsilon="1/2", per="distance")),
     "suppression": (AREA, hf.Suppression()),
 }
 

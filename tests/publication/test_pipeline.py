@@ -33,17 +33,17 @@ UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"]})
 COUNTS = np.array([1_234_567_891, 2_345_678_917, 3_456_789_013, 4_567_890_127, 5_678_901_239, 6_789_012_347])
 """So large that none of them stands anywhere by chance."""
 KEEP = [hf.margin("area")]
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 MECHANISMS = {
     "laplace": LAPLACE,
-    "gaussian": hf.GeneralizedGaussian(rho="1/10"),
-    "rounded": hf.RoundedProjection(epsilon="1/2"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/10", per="distance"),
+    "rounded": hf.RoundedProjection(epsilon="1/2", per="distance"),
     "suppression": hf.Suppression(),
 }
 WIDE = {
-    "laplace": hf.GeneralizedLaplace(epsilon="1/10000"),
-    "gaussian": hf.GeneralizedGaussian(rho="1/10000000"),
-    "rounded": hf.RoundedProjection(epsilon="1/10000"),
+    "laplace": hf.GeneralizedLaplace(epsilon="1/10000", per="distance"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/10000000", per="distance"),
+    "rounded": hf.RoundedProjection(epsilon="1/10000", per="distance"),
     "suppression": hf.Suppression(),
 }
 """So much noise that none is zero: a count that is found was not published."""

@@ -15,7 +15,7 @@ from holdfast.publication.plan import MAX_MARGIN_CODES
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
-LAPLACE = hf.GeneralizedLaplace(epsilon="1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
 class Sealed(hf.Table):  # type: ignore[misc]
@@ -24,7 +24,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     __slots__ = ()
 
     def __init__(self, universe: hf.Universe) -> None:
-        self._universe, self._count_name, self._unit, self._max_records, self._name = universe, "n", "household", 3, "sealed"
+        self._universe, self._count_name, self._protect, self._max_records, self._name = universe, "n", "household", 3, "sealed"
         self._public_columns: Any = {}
         self._grid = None
 
@@ -42,10 +42,10 @@ class Sealed(hf.Table):  # type: ignore[misc]
     "mechanism",
     [
         LAPLACE,
-        hf.GeneralizedLaplace(epsilon=1, norm="l2"),
-        hf.Conditional(epsilon=1),
-        hf.GeneralizedGaussian(rho=1),
-        hf.RoundedProjection(epsilon=1),
+        hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance"),
+        hf.Conditional(epsilon=1, per="distance"),
+        hf.GeneralizedGaussian(rho=1, per="distance"),
+        hf.RoundedProjection(epsilon=1, per="distance"),
         hf.Suppression(),
     ],
     ids=str,
@@ -56,7 +56,7 @@ def test_a_plan_reads_no_count(mechanism: Any, keep: list[Any]) -> None:
     assert json.loads(json.dumps(plan.to_fields()))["cells"] == 6
     assert "household" in hf.describe(plan.guarantee) or isinstance(mechanism, hf.Suppression)
     facts = plan.facts
-    assert (facts.unit, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
+    assert (facts.protect, facts.max_records, facts.count_name, facts.name) == ("household", 3, "n", "sealed")
 
 
 def test_a_universe_alone_can_be_planned_for() -> None:
@@ -72,9 +72,9 @@ def test_a_generator_of_statements_is_taken() -> None:
 
 TEXTS: dict[str, tuple[list[Any], Any]] = {
     "laplace": ([hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))], LAPLACE),
-    "laplace in l2, nothing kept": ([], hf.GeneralizedLaplace(epsilon=1, norm="l2")),
-    "gaussian": ([hf.margin("a"), hf.margin("b")], hf.GeneralizedGaussian(rho="1/10")),
-    "rounded": ([hf.margin("a")], hf.RoundedProjection(epsilon=1)),
+    "laplace in l2, nothing kept": ([], hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance")),
+    "gaussian": ([hf.margin("a"), hf.margin("b")], hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "rounded": ([hf.margin("a")], hf.RoundedProjection(epsilon=1, per="distance")),
     "suppression": ([hf.margin("a")], hf.Suppression()),
 }
 
@@ -192,7 +192,7 @@ class TestRefusals:
             hf.plan([1, 2], [], LAPLACE)  # type: ignore[arg-type]
 
     def test_what_is_no_mechanism(self) -> None:
-        silent = type("Silent", (hf.RoundedProjection,), {"publishes_cells": False})("1/2")
+        silent = type("Silent", (hf.RoundedProjection,), {"publishes_cells": False})(epsilon="1/2", per="distance")
         with pytest.raises(InvalidParameter, match=r"publishes_cells of Silent and of its target differ"):
             hf.plan(hf.Universe.product({"a": ["x", "y"]}), [hf.total()], silent)
         with pytest.raises(InvalidParameter, match=r"needs a mechanism.*Got float"):

@@ -38,7 +38,9 @@ SQUARES = [((0, 0), "a"), ((1, 0), "b & <c>"), ((2, 0), "d"), ((0, 1), "elsewher
 @pytest.fixture(scope="module")
 def release() -> Release:
     table = hf.Table(UNIVERSE, COUNTS, name="people")
-    return hf.release(table, [hf.total()], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("plots"), release_id="plots")
+    return hf.release(
+        table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("plots"), release_id="plots"
+    )
 
 
 def geojson(path: Path, code: str = "id", places: Any = SQUARES) -> Path:
@@ -112,7 +114,7 @@ def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release
 def test_intervals_without_a_law_say_that_they_are_normal() -> None:
     table = hf.Table(UNIVERSE, COUNTS)
     keep = [hf.margin("area"), hf.margin("sex")]
-    made = hf.release(table, keep, hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests(1), release_id="g")
+    made = hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests(1), release_id="g")
     assert "1.96 standard deviations" in made.plot.ranked("cells").caption
     assert "carry no noise" in made.plot.ranked("area").caption
 
@@ -220,7 +222,13 @@ def test_what_is_no_name_is_refused_in_words(release: Release, ask: Any, words: 
 
 def test_a_table_of_one_cell_has_its_figure_of_sizes_and_no_heat_map() -> None:
     universe = hf.Universe.product({"state": ["a"]})
-    one = hf.release(hf.Table(universe, np.array([1000])), [], hf.GeneralizedLaplace(1), key=hf.NoiseKey.for_tests(1), release_id="o")
+    one = hf.release(
+        hf.Table(universe, np.array([1000])),
+        [],
+        hf.GeneralizedLaplace(epsilon=1, per="distance"),
+        key=hf.NoiseKey.for_tests(1),
+        release_id="o",
+    )
     assert len(one.plot.error_by_size().rows) == 1
     with pytest.raises(InvalidParameter, match=r"by two columns\. This table has one: state\."):
         one.plot.heat_map()
@@ -245,7 +253,9 @@ def test_a_sum_without_noise_is_exact_in_words_as_in_the_table() -> None:
 def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
     table = hf.Table(UNIVERSE, COUNTS)
     left_out = hf.release(table, [hf.total()], hf.Suppression(), release_id="s").plot
-    bounded = hf.release(table, [hf.total()], hf.Conditional(epsilon="1"), key=hf.NoiseKey.for_tests(1), release_id="c").plot
+    bounded = hf.release(
+        table, [hf.total()], hf.Conditional(epsilon="1", per="distance"), key=hf.NoiseKey.for_tests(1), release_id="c"
+    ).plot
     for plot, name in itertools.product((left_out, bounded), ("error_by_level", "error_by_margin", "error_by_size", "relative_errors")):
         with pytest.raises(InvalidParameter, match=r"no standard deviations|leaves counts out"):
             getattr(plot, name)()
@@ -291,7 +301,7 @@ class TestMapsInFolders:
         Path("people.csv").write_text("\n".join(lines) + "\n")
         run = (
             '[table]\nsource = "people.csv"\ncells = ["area", "sex"]\ncount = "n"\n[keep]\ntotal = true\n[release]\nid = "m"\n'
-            'mechanism = "generalized-laplace"\nepsilon = "1/2"\nper = "unit"\nledger = "none"\n'
+            'mechanism = "generalized-laplace"\nepsilon = "1/2"\nper = "distance"\nledger = "none"\n'
         )
         Path("run.toml").write_text(run + 'map = "areas.geojson"\nmap_code = "id"\n')
         loaded = load_run("run.toml")
@@ -324,7 +334,13 @@ class TestNestedAreas:
         pairs = [(*pair, sex) for pair in zip(states, counties, strict=True) for sex in ("F", "M")]
         columns = dict(zip(("state", "county", "sex"), map(list, zip(*pairs, strict=True)), strict=True))
         table = hf.Table(hf.Universe.listed(columns), np.arange(100, 100 + len(pairs)))
-        return hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("nested"), release_id="n")
+        return hf.release(
+            table,
+            [hf.margin("state")],
+            hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+            key=hf.NoiseKey.for_tests("nested"),
+            release_id="n",
+        )
 
     def shown(self, release: Release, folder: Path, codes: list[str], level: str | None = None) -> dict[str, str]:
         path = folder / f"{'-'.join(codes)}.geojson"
@@ -354,7 +370,9 @@ class TestNestedAreas:
 
     def test_codes_of_other_columns_do_not_get_in_the_way(self, tmp_path: Path) -> None:
         table = hf.Table(hf.Universe.product({"area": ["F", "M", "X"], "sex": ["F", "M"]}), np.arange(6))
-        release = hf.release(table, [], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("two"), release_id="t")
+        release = hf.release(
+            table, [], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("two"), release_id="t"
+        )
         assert self.shown(release, tmp_path, ["F", "M"], None)["F"] == str(int(release.table.counts[:2].sum()))
 
     def test_a_plan_refuses_it(self, tmp_path: Path, run: Run) -> None:

@@ -28,11 +28,11 @@ COUNTS = np.array([70000000001, 3, 0, 7, 120, 5, 1, 9, 33])
 TWIN = COUNTS + np.array([-2, 1, 1, 3, -5, 2, 0, 0, 0])  # the same sums over b
 KEEP = [hf.margin("a")]
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace(epsilon="1/4"),
-    "l2 laplace": hf.GeneralizedLaplace(epsilon="1/4", norm="l2"),
-    "gaussian": hf.GeneralizedGaussian(rho="1/100"),
-    "calibrated": hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5"),
-    "rounded": hf.RoundedProjection(epsilon="1/4"),
+    "laplace": hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+    "l2 laplace": hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/100", per="distance"),
+    "calibrated": hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5", per="distance"),
+    "rounded": hf.RoundedProjection(epsilon="1/4", per="distance"),
     "suppression": hf.Suppression(),
 }
 
@@ -86,7 +86,9 @@ class TestNothingConfidentialStays:
 
     def test_printing_shows_no_count(self) -> None:
         made = a_release()
-        assert repr(made) == "Release('r', 9 cells, GeneralizedLaplace(epsilon='1/4'), not recorded in a ledger, NOT PRIVATE)"
+        assert (
+            repr(made) == "Release('r', 9 cells, GeneralizedLaplace(epsilon='1/4', per='distance'), not recorded in a ledger, NOT PRIVATE)"
+        )
         assert repr(made.table) == "ReleasedTable(9 cells by a, b)"
 
 
@@ -199,7 +201,7 @@ class TestFrozen:
         made = a_release()
         assert made.card["mechanism"]["identity"] == made.plan.drawing.channel.identity
         again = a_release(MECHANISMS["laplace"], TWIN)
-        other = a_release(hf.GeneralizedLaplace(epsilon="1/5"))
+        other = a_release(hf.GeneralizedLaplace(epsilon="1/5", per="distance"))
         assert again.card["mechanism"]["identity"] == made.card["mechanism"]["identity"] != other.card["mechanism"]["identity"]
 
 

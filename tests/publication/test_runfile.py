@@ -36,7 +36,7 @@ subsets = []                       # by code list, hierarchy node, or condition 
 id = "counties-2030-v1"
 mechanism = "generalized-laplace"  # generalized-gaussian, rounded-projection, conditional, suppression
 epsilon = "0.192"
-per = "unit"                       # or "person"
+per = "distance"                       # or "person"
 """
 """The example of the design."""
 
@@ -99,9 +99,9 @@ class TestWhatIsSaid:
         assert (run.path.name, run.id, run.date, run.sign) == ("run.toml", "counties-2030-v1", None, None)
         assert (run.options, run.formats) == ({"epsilon": "0.192"}, ("parquet", "csv"))
         assert run.keep == [hf.margin("state")]
-        assert run.mechanism == hf.GeneralizedLaplace("0.192")
+        assert run.mechanism == hf.GeneralizedLaplace(epsilon="0.192", per="distance")
         table = run.read_table()
-        assert (table.cells, table.count_name, table.unit, table.max_records) == (["state", "county"], "population", "person", 1)
+        assert (table.cells, table.count_name, table.protect, table.max_records) == (["state", "county"], "population", "person", 1)
         assert table.counts.tolist() == [40, 12, 0]
 
     def test_equal_files_give_equal_runs(self, load: Callable[[str], Run]) -> None:
@@ -113,12 +113,12 @@ class TestWhatIsSaid:
 
     def test_every_key_of_release(self, load: Callable[[str], Run], folder: Path) -> None:
         run = load(
-            released('mechanism = "generalized-laplace"', "epsilon = 2", 'norm = "l2"', 'per = "unit"', 'sampler = "auto"')
+            released('mechanism = "generalized-laplace"', "epsilon = 2", 'norm = "l2"', 'per = "distance"', 'sampler = "auto"')
             + 'date = 2030-04-01\nformats = ["csv"]\nsign = "office-key.pem"\n'
         )
         assert (run.date, run.formats, run.sign) == ("2030-04-01", ("csv",), folder / "office-key.pem")
         assert run.options == {"epsilon": "2", "norm": "l2", "sampler": "auto"}
-        assert run.mechanism == hf.GeneralizedLaplace(2, norm="l2")
+        assert run.mechanism == hf.GeneralizedLaplace(epsilon=2, norm="l2", per="distance")
         assert load(released('mechanism = "suppression"', 'date = "2030-04-01"')).date == "2030-04-01"
 
     def test_every_statement(self, load: Callable[[str], Run]) -> None:
@@ -177,7 +177,7 @@ values = [7, 8]
         [
             (['mechanism = "suppression"'], "suppression"),
             (
-                ['mechanism = "rounded-projection"', 'epsilon = "1/4"', 'per = "unit"'],
+                ['mechanism = "rounded-projection"', 'epsilon = "1/4"', 'per = "distance"'],
                 "rounded projection: epsilon = 1/4, per unit of distance",
             ),
             (['mechanism = "generalized-gaussian"', "sigma_squared = 9"], "generalized gaussian: sigma_squared = 9"),
@@ -186,7 +186,7 @@ values = [7, 8]
                 "generalized gaussian: epsilon = 1, delta = 1e-9, for one person of at most 1 record who changes cell",
             ),
         ],
-        ids=["suppression", "unit", "sigma squared", "person"],
+        ids=["suppression", "protect", "sigma squared", "person"],
     )
     def test_description(self, lines: list[str], description: str, load: Callable[[str], Run]) -> None:
         assert load(released(*lines)).description == description
@@ -220,9 +220,9 @@ class TestReadTable:
         ids=["codes", "file of codes", "tree", "listed", "observed"],
     )
     def test_records(self, cells: str, columns: list[str], counts: list[int], load: Callable[[str], Run]) -> None:
-        text = re.sub(r"cells = .*", f'{cells}\nunit = "resident"\nmax_records = 2\nid = "number"\nname = "People"', RECORDS)
+        text = re.sub(r"cells = .*", f'{cells}\nprotect = "resident"\nmax_records = 2\nid = "number"\nname = "People"', RECORDS)
         table = load(text).read_table()
-        assert (table.cells, table.unit, table.max_records, table.name) == (columns, "resident", 2, "People")
+        assert (table.cells, table.protect, table.max_records, table.name) == (columns, "resident", 2, "People")
         assert table.counts.tolist() == counts
         assert table.universe.support == ("observed" if "observed" in cells else "declared")
 
@@ -288,26 +288,26 @@ class TestPerPerson:
     """Exact conversions. One person of m records who changes cell: 2 m in l1, 2 m^2 in squared l2."""
 
     @staticmethod
-    def per_unit(load: Callable[[str], Run], m: int, *lines: str) -> Any:
+    def per_distance(load: Callable[[str], Run], m: int, *lines: str) -> Any:
         """The mechanism of a run file for a table of at most m records a person, per unit of distance."""
         run = load(released(*lines).replace('count  = "population"', f'count = "population"\nmax_records = {m}'))
-        return run.mechanism.per_unit(run.max_records)
+        return run.mechanism.for_distance(run.max_records)
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_pure_budgets_divide_by_the_l1_distance(self, m: int, load: Callable[[str], Run]) -> None:
         for made in (hf.GeneralizedLaplace, hf.RoundedProjection):
             lines = [f'mechanism = "{made.name}"', 'epsilon = "0.3"']
-            assert self.per_unit(load, m, *lines, 'per = "person"') == made(Fraction(3, 10) / (2 * m))
-            assert self.per_unit(load, m, *lines, 'per = "unit"') == made(Fraction(3, 10))
+            assert self.per_distance(load, m, *lines, 'per = "person"') == made(epsilon=Fraction(3, 10) / (2 * m), per="distance")
+            assert self.per_distance(load, m, *lines, 'per = "distance"') == made(epsilon=Fraction(3, 10), per="distance")
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_rho_divides_by_the_squared_l2_distance(self, m: int, load: Callable[[str], Run]) -> None:
         lines = ['mechanism = "generalized-gaussian"', 'rho = "1/3"']
-        assert self.per_unit(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(rho=Fraction(1, 6 * m * m))
-        assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(rho="1/3")
+        assert self.per_distance(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(rho=Fraction(1, 6 * m * m), per="distance")
+        assert self.per_distance(load, m, *lines, 'per = "distance"') == hf.GeneralizedGaussian(rho="1/3", per="distance")
 
     def test_sigma_squared_stays(self, load: Callable[[str], Run]) -> None:
-        made = self.per_unit(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"')
+        made = self.per_distance(load, 5, 'mechanism = "generalized-gaussian"', 'sigma_squared = "12.5"')
         assert made == hf.GeneralizedGaussian(sigma_squared="25/2")
 
     @pytest.mark.parametrize("m", [1, 3])
@@ -316,12 +316,14 @@ class TestPerPerson:
 
         lines = ['mechanism = "generalized-gaussian"', 'epsilon = "1/2"', 'delta = "1e-6"']
         expected = pair_sigma_squared("1/2", "1e-6", distance_squared=2 * m * m)
-        assert self.per_unit(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(sigma_squared=expected)
-        assert self.per_unit(load, m, *lines, 'per = "unit"') == hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")
+        assert self.per_distance(load, m, *lines, 'per = "person"') == hf.GeneralizedGaussian(sigma_squared=expected)
+        assert self.per_distance(load, m, *lines, 'per = "distance"') == hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")
 
     @pytest.mark.parametrize("m", [1, 2, 7])
     def test_the_l2_norm_rounds_down(self, m: int, load: Callable[[str], Run]) -> None:
-        epsilon = self.per_unit(load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"', 'per = "person"').epsilon
+        epsilon = self.per_distance(
+            load, m, 'mechanism = "generalized-laplace"', 'epsilon = "0.3"', 'norm = "l2"', 'per = "person"'
+        ).epsilon
         assert epsilon**2 * 2 * m * m <= Fraction(9, 100) < (epsilon * (1 + Fraction(1, 10**8))) ** 2 * 2 * m * m
 
     @given(st.fractions(min_value=Fraction(1, 10**60), max_value=10**60))
@@ -342,15 +344,15 @@ class TestMechanism:
         [
             (
                 ['mechanism = "generalized-laplace"', 'epsilon = "1/4"', 'norm = "l2"', 'per = "person"'],
-                hf.GeneralizedLaplace("1/4", norm="l2", per="person"),
+                hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="person"),
             ),
             (
-                ['mechanism = "generalized-laplace"', "epsilon = 1", 'sampler = "line_gibbs"', 'eta = "1/50"', 'per = "unit"'],
-                hf.GeneralizedLaplace(1, sampler="line_gibbs", eta="1/50"),
+                ['mechanism = "generalized-laplace"', "epsilon = 1", 'sampler = "line_gibbs"', 'eta = "1/50"', 'per = "distance"'],
+                hf.GeneralizedLaplace(epsilon=1, sampler="line_gibbs", eta="1/50", per="distance"),
             ),
             (
                 ['mechanism = "generalized-laplace"', "epsilon = 1", "allow_estimated = true", 'per = "person"'],
-                hf.GeneralizedLaplace(1, allow_estimated=True, per="person"),
+                hf.GeneralizedLaplace(epsilon=1, allow_estimated=True, per="person"),
             ),
             (['mechanism = "generalized-gaussian"', 'rho = "1/4"', 'per = "person"'], hf.GeneralizedGaussian(rho="1/4", per="person")),
             (['mechanism = "generalized-gaussian"', "sigma_squared = 4"], hf.GeneralizedGaussian(sigma_squared=4)),
@@ -359,10 +361,10 @@ class TestMechanism:
                 hf.GeneralizedGaussian(epsilon=1, delta="1e-9", per="person"),
             ),
             (
-                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "unit"', 'calibration = "paper"'],
-                hf.GeneralizedGaussian(epsilon=1, delta="1e-9", calibration="paper"),
+                ['mechanism = "generalized-gaussian"', "epsilon = 1", 'delta = "1e-9"', 'per = "distance"', 'calibration = "paper"'],
+                hf.GeneralizedGaussian(epsilon=1, delta="1e-9", calibration="paper", per="distance"),
             ),
-            (['mechanism = "rounded-projection"', 'epsilon = "1/4"', 'per = "person"'], hf.RoundedProjection("1/4", per="person")),
+            (['mechanism = "rounded-projection"', 'epsilon = "1/4"', 'per = "person"'], hf.RoundedProjection(epsilon="1/4", per="person")),
             (['mechanism = "suppression"'], hf.Suppression()),
         ],
         ids=lambda value: repr(value) if not isinstance(value, list) else "",
@@ -399,14 +401,14 @@ class TestMechanism:
 
             @classmethod
             def from_run_file(cls, values: Mapping[str, Any], per: Any) -> Any:
-                return cls(values["epsilon"])
+                return cls(epsilon=values["epsilon"], per="distance")
 
         monkeypatch.setitem(registry.MECHANISMS, "forgetful", Forgetful)
         lines = ['mechanism = "forgetful"', "epsilon = 1"]
-        assert load(released(*lines, 'per = "unit"')).mechanism.per == "unit"
-        with pytest.raises(InvalidRun, match=r'release\.per: mechanism = "forgetful" takes a budget per = "unit" only'):
+        assert load(released(*lines, 'per = "distance"')).mechanism.per == "distance"
+        with pytest.raises(InvalidRun, match=r'release\.per: mechanism = "forgetful" takes a budget per = "distance" only'):
             load(released(*lines, 'per = "person"'))
-        with pytest.raises(InvalidRun, match=r'release\.per: this key is missing: .* Write per = "unit" \([^"]*\)\.$'):
+        with pytest.raises(InvalidRun, match=r'release\.per: this key is missing: .* Write per = "distance" \([^"]*\)\.$'):
             load(released(*lines))
 
     def test_an_unknown_mechanism_is_reported_before_its_keys(self, load: Callable[[str], Run]) -> None:

@@ -236,24 +236,24 @@ WRONG: list[tuple[str, str, str]] = [
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
      '"conditional", "suppression", '
      '"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". Got "topdown".'),
-    ("per", DESIGN.replace('"unit"', '"persons"'),
-     'line 12, release.per: must be one of "person", "unit". Got "persons". Did you mean person?'),
-    ("per list", DESIGN.replace('"unit"', "[]"),
-     'line 12, release.per: must be one of "person", "unit". Got an empty list.'),
+    ("per", DESIGN.replace('"distance"', '"persons"'),
+     'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
+    ("per list", DESIGN.replace('"distance"', "[]"),
+     'line 12, release.per: must be a text in double quotes. Got an empty list.'),
     ("no per", released(*LAPLACE, "epsilon = 1"),
      'line 8, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
-     'who changes cell) or per = "unit" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person who '
-     "changes cell)."),
-    ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nunit = "household" #'),
-     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "person" (rho = 1 for one '
-     'household that changes cell with 3 records) or per = "unit" (rho = 1 for each unit of squared l2 distance between two tables, so '
+     'who changes cell) or per = "distance" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person '
+     "who changes cell)."),
+    ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nprotect = "household" #'),
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "household" (rho = 1 for one '
+     'household that changes cell with 3 records) or per = "distance" (rho = 1 for each unit of squared l2 distance between two tables, so '
      "rho = 18 for one household that changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
-     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "unit" (epsilon = 1, delta = 1e-6 for each '
+     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "distance" (epsilon = 1, delta = 1e-6 for each '
      "unit of l2 distance between two tables, so epsilon = 1.42, delta = 1.82e-6 for one person who changes cell)."),
     ("per for suppression", released('mechanism = "suppression"', 'per = "person"'),
      'line 11, release.per: this key says what a budget is for, and mechanism = "suppression" has none. Leave it out.'),
-    ("per for sigma_squared", released(*GAUSSIAN, "sigma_squared = 4", 'per = "unit"'),
+    ("per for sigma_squared", released(*GAUSSIAN, "sigma_squared = 4", 'per = "distance"'),
      'line 12, release.per: this key says what a budget is for, and mechanism = "generalized-gaussian" with sigma_squared = 4 has none. '),
     ("norm", released(*LAPLACE, "epsilon = 1", 'norm = "L1"'),
      'line 12, release.norm: must be one of "l1", "l2". Got "L1". Did you mean l1?'),
@@ -323,7 +323,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("calibration for rho", released(*GAUSSIAN, "rho = 1", 'calibration = "tight"'),
      "line 12, release.calibration: this key goes with epsilon and delta. "),
     ("calibration per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "0.1"', 'calibration = "tight"', 'per = "person"'),
-     'line 13, release.calibration: this key goes with per = "unit": '),
+     'line 13, release.calibration: this key goes with per = "distance": '),
     ("formats", released(*LAPLACE, "epsilon = 1", 'formats = ["csv", "excel"]'),
      'line 12, release.formats[1]: must be one of "parquet", "csv". Got "excel".'),
     ("formats none", released(*LAPLACE, "epsilon = 1", "formats = []"),
@@ -337,8 +337,14 @@ WRONG: list[tuple[str, str, str]] = [
     # the whole file
     ("a key of very many parts", DESIGN + "a" + ".a" * 20_000 + " = 1\n",
      "this is not TOML: nested too deep. "),
-    ("a unit that a terminal would obey", DESIGN.replace("[keep]", 'unit = "per\\u001bson"\n[keep]', 1),
-     "line 5, table.unit: must be a text on one line"),
+    ("a unit that a terminal would obey", DESIGN.replace("[keep]", 'protect = "per\\u001bson"\n[keep]', 1),
+     "line 5, table.protect: must be a text on one line"),
+    ("a distance is nobody", DESIGN.replace("[keep]", 'protect = "distance"\n[keep]', 1),
+     'line 5, table.protect: "distance" names nobody: per = "distance" is a budget for one unit of distance. Write protect = "person".'),
+    ("per another unit", DESIGN.replace("[keep]", 'protect = "household"\n[keep]', 1).replace('per = "distance"', 'per = "person"'),
+     'line 13, release.per: must be one of "household", "distance". Got "person".'),
+    ("the word for it before", DESIGN.replace("[keep]", 'unit = "person"\n[keep]', 1),
+     "line 5, table.unit: there is no such key. Did you mean protect?"),
     ("unknown section", DESIGN.replace("[keep]", "[kep]"),
      "line 5, kep: there is no such section. Did you mean [keep]? Sections: [table], [keep], [release]."),
     ("a section more", DESIGN + "[budget]\n",
@@ -359,7 +365,7 @@ WRONG: list[tuple[str, str, str]] = [
      "this is not TOML: "),
     ("end of document", DESIGN + "x = [1,",
      "this is not TOML: "),
-    ("key twice", DESIGN + 'per = "unit"\n',
+    ("key twice", DESIGN + 'per = "distance"\n',
      "line 13: this is not TOML: cannot overwrite a value at column "),
     ("too deep", "x = " + "[" * 5000,
      "this is not TOML: nested too deep. "),
@@ -411,7 +417,7 @@ class TestWhatIsRefused:
             DESIGN.replace("source", 'password = "hunter2"\nsource'),
             DESIGN.replace("source", "query = ['hunter2']\nsource"),
             DESIGN.replace('"counties-2030-v1"', '"postgresql://me:hunter2@host/db"'),
-            DESIGN.replace('"unit"', '"me:hunter2@host"'),
+            DESIGN.replace('"distance"', '"me:hunter2@host"'),
             DESIGN.replace("[keep]", '"postgresql://me:hunter2@host/db" = 1\n[keep]'),
             'source = "postgresql://me:hunter2@host/db"\n' + DESIGN,
             DESIGN.replace('"counties.csv"', '"postgresql://me:hunter2@host/db'),
@@ -482,7 +488,7 @@ class TestGarbage:
         if run is not None:
             assert run.description
             if "delta" not in run.options:  # a pair is calibrated, which takes its time
-                unit = run.mechanism.per_unit(run.max_records)
+                unit = run.mechanism.for_distance(run.max_records)
                 assert all(getattr(unit, name, None) is None or getattr(unit, name) > 0 for name in ("epsilon", "rho", "sigma_squared"))
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

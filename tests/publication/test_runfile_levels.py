@@ -30,7 +30,7 @@ margins = [["state"]]
 id = "people"
 mechanism = "generalized-gaussian"
 rho = "1/10"
-per = "unit"
+per = "distance"
 
 [[release.levels]]
 level = "state"
@@ -86,7 +86,7 @@ def test_the_plan_has_the_standard_deviation_of_every_level_and_margin(text: str
     fields = json.loads(run("plan", "run.toml", "--json").out)
     levels = fields["expected_error"]["levels"]
     universe = hf.Universe.listed({name: [row[place] for row in CELLS] for place, name in enumerate(("state", "county", "sex"))})
-    same = hf.plan(universe, [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", levels=SHARES))
+    same = hf.plan(universe, [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", levels=SHARES, per="distance"))
     assert levels == same.to_fields()["expected_error"]["levels"]
     assert [(row["level"], row["margin"], row["units"]) for row in levels] == [
         (level, margin, units) for level, units in (("total", 1), ("state", 2), ("county", 5)) for margin in ("total", "sex")
@@ -118,7 +118,7 @@ def test_rows_are_what_the_mapping_is_in_python(work: Path) -> None:
     text = NESTED.replace('"state"\nmargin = "sex"', '["state"]\nmargin = ["sex"]')
     Path("run.toml").write_text(text.replace('level = "county"', 'level = ["state", "county"]'))
     shares = {("state",): {"sex": "1/5"}, ("state", "county"): {"total": "3/10", "detailed": "1/2"}}
-    assert load_run("run.toml").mechanism == hf.GeneralizedGaussian(rho="1/10", levels=shares)
+    assert load_run("run.toml").mechanism == hf.GeneralizedGaussian(rho="1/10", levels=shares, per="distance")
 
 
 LAST = 'level = "county"\nshare = "1/2"'
@@ -157,7 +157,7 @@ WRONG: list[tuple[str, str, str]] = [
      "the finest level, 'county' by all other columns, needs"),
     ("only the states", NESTED.partition("[[release")[0] + '[[release.levels]]\nlevel = "state"\nshare = 1\n',
      "every unit of 'state' must have the same"),
-    ("beside sigma_squared", NESTED.replace('rho = "1/10"\nper = "unit"', "sigma_squared = 5"), "this key divides rho"),
+    ("beside sigma_squared", NESTED.replace('rho = "1/10"\nper = "distance"', "sigma_squared = 5"), "this key divides rho"),
     ("another mechanism", NESTED.replace("gaussian", "laplace").replace("rho", "epsilon"), "does not belong to mechanism"),
 ]
 # fmt: on

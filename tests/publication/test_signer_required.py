@@ -53,7 +53,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_keys(place, name, seed)
     table = hf.Table(hf.Universe.listed(CODES), np.array([5195, 932, 714, 35, 385]))
     for name, sign in {"good": place / "office.pem", "other": place / "stranger.pem", "bare": None}.items():
-        made = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("s"), release_id="towns")
+        made = hf.release(
+            table,
+            [hf.margin("state")],
+            hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+            key=hf.NoiseKey.for_tests("s"),
+            release_id="towns",
+        )
         made.save(place / name, sign=sign)
     rows = ["state,county,people", "17,031,5195", "17,043,932", "17,097,714", "18,001,35", "18,003,385"]
     (place / "counties.csv").write_text("\n".join(rows) + "\n")

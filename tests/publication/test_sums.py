@@ -25,18 +25,18 @@ NESTED_BY_SEX = hf.Universe.listed(
     }
 )
 RELEASES: dict[str, tuple[hf.Universe, list[Any], Any]] = {
-    "one sum": (NESTED, [hf.margin("state")], hf.GeneralizedLaplace("1/2")),
-    "one sum, l2": (NESTED, [hf.margin("state", "county")], hf.GeneralizedGaussian(rho="1/10")),
-    "free": (NESTED, [], hf.GeneralizedLaplace("1/2")),
-    "grids": (PRODUCT, [hf.margin("area", "sex"), hf.margin("area", "age")], hf.GeneralizedGaussian(rho="1/10")),
-    "one grid": (PRODUCT, [hf.margin("sex"), hf.margin("area", "age")], hf.GeneralizedLaplace("1/2")),
-    "rounded": (PRODUCT, [hf.margin("area"), hf.margin("sex", "age")], hf.RoundedProjection(epsilon="1/2")),
-    "three margins": (PRODUCT, [hf.margin("area"), hf.margin("sex"), hf.margin("age")], hf.GeneralizedGaussian(rho="1/10")),
-    "hierarchies": (NESTED_BY_SEX, [hf.margin("state"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/10")),
+    "one sum": (NESTED, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/2", per="distance")),
+    "one sum, l2": (NESTED, [hf.margin("state", "county")], hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "free": (NESTED, [], hf.GeneralizedLaplace(epsilon="1/2", per="distance")),
+    "grids": (PRODUCT, [hf.margin("area", "sex"), hf.margin("area", "age")], hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "one grid": (PRODUCT, [hf.margin("sex"), hf.margin("area", "age")], hf.GeneralizedLaplace(epsilon="1/2", per="distance")),
+    "rounded": (PRODUCT, [hf.margin("area"), hf.margin("sex", "age")], hf.RoundedProjection(epsilon="1/2", per="distance")),
+    "three margins": (PRODUCT, [hf.margin("area"), hf.margin("sex"), hf.margin("age")], hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "hierarchies": (NESTED_BY_SEX, [hf.margin("state"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/10", per="distance")),
     "levels": (
         NESTED,
         [hf.total()],
-        hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/2", ("state", "county"): "1/4", "tract": "1/4"}),
+        hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/2", ("state", "county"): "1/4", "tract": "1/4"}, per="distance"),
     ),
 }
 

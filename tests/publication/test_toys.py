@@ -41,7 +41,7 @@ margins = [["region"]]
 id = "toy"
 mechanism = "toy-conditional"
 epsilon = "1/2"
-per = "unit"
+per = "distance"
 ledger = "ledger.sqlite"
 """
 KEYS = """
@@ -125,7 +125,7 @@ def test_the_conditional_law_by_enumeration() -> None:
     """Every published table has the total of its block and no negative count; frequencies agree with the enumerated law, and would not
     with one whose epsilon is a quarter off.
     """
-    sampler = ByEnumeration(3, ToyConditional("1/2").epsilon)
+    sampler = ByEnumeration(3, ToyConditional(epsilon="1/2").epsilon)
     x = np.array([[2, 1, 0]] * 20_000, dtype=np.int64)
     with NoiseKey.for_tests("toy conditional").stream("a") as words:
         drawn = sampler.publish(x, None, words)
@@ -147,9 +147,11 @@ def test_input_reaches_only_the_engine() -> None:
     """Twin tables have the same plan; the same key on other counts or other cell keys draws from another subkey."""
     keep = [hf.margin("region")]
     first, second = table([3, 2, 0, 1]), table([2, 3, 1, 0])
-    assert hf.plan(first, keep, ToyConditional("1/2")).to_fields() == hf.plan(second, keep, ToyConditional("1/2")).to_fields()
+    assert (
+        hf.plan(first, keep, ToyConditional(epsilon="1/2")).to_fields() == hf.plan(second, keep, ToyConditional(epsilon="1/2")).to_fields()
+    )
     key = NoiseKey.for_tests(1)
-    made = hf.release(first, keep, ToyConditional("1/2"), key=key, release_id="a")
+    made = hf.release(first, keep, ToyConditional(epsilon="1/2"), key=key, release_id="a")
     assert made.table.counts.reshape(2, 2).sum(axis=1).tolist() == [5, 1]
     assert (made.table.counts >= 0).all()
     answers = hf.release(table([3, 0, 0, 1], [5, 0, 0, 8]), [], ToyCellKeys(), key=key, release_id="b").table.counts
@@ -159,12 +161,12 @@ def test_input_reaches_only_the_engine() -> None:
 def test_what_is_missing_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="record_key or cell_key"):
         hf.release(table([3, 2, 0, 1]), [], ToyCellKeys())
-    with pytest.raises(InvalidKey, match='per = "unit"'):
+    with pytest.raises(InvalidKey, match='per = "distance"'):
         ToyConditional.from_run_file({"epsilon": Fraction(1, 2)}, "person")
     with pytest.raises(InvalidParameter, match="one unit of distance only"):
-        ToyConditional("1/2")._with(per="person").per_unit(1)
+        ToyConditional(epsilon="1/2")._with(per="person").for_distance(1)
     with pytest.raises(InvalidParameter, match="depends on the counts"):
-        ToyConditional("1/2").law(hf.lattice(table([3, 2, 0, 1]).universe, [hf.margin("region")]))
+        ToyConditional(epsilon="1/2").law(hf.lattice(table([3, 2, 0, 1]).universe, [hf.margin("region")]))
 
 
 def test_a_target_gets_what_it_declares_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +178,6 @@ def test_a_target_gets_what_it_declares_and_no_more(monkeypatch: pytest.MonkeyPa
         return counts
 
     monkeypatch.setattr(ByEnumeration, "publish", publish)
-    hf.release(table([3, 2, 0, 1], [5, 8, 0, 7]), [hf.margin("region")], ToyConditional("1/2"), key=NoiseKey.for_tests(1))
+    hf.release(table([3, 2, 0, 1], [5, 8, 0, 7]), [hf.margin("region")], ToyConditional(epsilon="1/2"), key=NoiseKey.for_tests(1))
     assert given
     assert all(keys is None for keys in given)

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.publication.runfile import load_run
 
 UNIVERSE = hf.Universe.product({"age": ["14", "15", "16"], "married": ["no", "yes"]})
-LAPLACE = hf.GeneralizedLaplace("1/2")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
 BIG = 2**61 - 1
 
 

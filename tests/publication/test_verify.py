@@ -59,7 +59,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, tuple[Pa
     """One folder with every kind of statement, one with simple ones, one of suppression, and a signed one."""
     parent = tmp_path_factory.mktemp("originals")
     table = hf.Table(UNIVERSE, COUNTS)
-    laplace = hf.GeneralizedLaplace(epsilon="1/2")
+    laplace = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
     key = hf.NoiseKey.for_tests
     simple = hf.release(table, KEEP_ONE, laplace, key=key("verify"), release_id="simple")
     fixing: list[Any] = [hf.margin("state"), hf.subset("age = 1 and sex = 'F'", by=["state"])]
@@ -116,13 +116,13 @@ class TestInOrder:
             hf.areas("county", {"A": ["011", "021"], "B": ["011"]}),
             hf.identity(hf.subset("county = 11 and age = 1", by=["county", "age"])),
         ]
-        made = hf.release(hf.Table(universe, np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])), keep, hf.RoundedProjection(epsilon=1))
+        made = hf.release(hf.Table(universe, np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])), keep, hf.RoundedProjection(epsilon=1, per="distance"))
         assert hf.verify(made.save(tmp_path / "out")).totals == 4
 
     def test_an_observed_universe(self, tmp_path: Path) -> None:
         records = pa.table({"a": ["x", "y", "x", "z"], "b": ["1", "2", "1", "1"]})
         table = hf.Table.from_records(records, ["a", "b"], universe="observed")
-        made = hf.release(table, [hf.total()], hf.GeneralizedGaussian(rho=1))
+        made = hf.release(table, [hf.total()], hf.GeneralizedGaussian(rho=1, per="distance"))
         assert hf.verify(made.save(tmp_path / "out")).cells == 3
 
 

@@ -42,7 +42,7 @@ KEEP: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age")]
 THREE_WAY: list[Any] = [hf.margin("area", "sex"), hf.margin("area", "age"), hf.margin("sex", "age")]
 SMALL: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
 NINE = hf.Table(ONE_AREA, np.arange(10, 100, 10), name="nine", max_records=3)
-TWELVE = hf.Table(UNIVERSE, COUNTS, unit="household")
+TWELVE = hf.Table(UNIVERSE, COUNTS, protect="household")
 TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, levels=["region", "own"])
 IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
 BEDS = hf.Table(ONE_AREA, np.arange(9), public_columns={"beds": np.repeat([1, 2, 3], 3)})
@@ -50,20 +50,30 @@ LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M
 RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", grid=Grid(3, l1=Fraction(2)))
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
-    "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace("1/2", per="person")),
-    "gaussian": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")),
-    "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10")),
-    "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection("1/2")),
+    "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace(epsilon="1/2", per="household")),
+    "gaussian": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")),
+    "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10", per="distance")),
+    "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection(epsilon="1/2", per="distance")),
     "suppression": (NINE, SMALL, hf.Suppression()),
-    "chain": (NINE, [hf.margin("area"), hf.margin("sex")], hf.GeneralizedLaplace("1/2", sampler="line_gibbs", eta="3/100")),
-    "levels": (IN_REGIONS, [hf.margin("region")], hf.GeneralizedGaussian(rho="1/10", levels={"region": {"sex": "1/4"}, "area": "3/4"})),
+    "chain": (
+        NINE,
+        [hf.margin("area"), hf.margin("sex")],
+        hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"),
+    ),
+    "levels": (
+        IN_REGIONS,
+        [hf.margin("region")],
+        hf.GeneralizedGaussian(rho="1/10", levels={"region": {"sex": "1/4"}, "area": "3/4"}, per="distance"),
+    ),
     "conditional": (
         BEDS,
         [hf.margin("area")],
-        hf.Conditional("1/2", upper="99 beds", rows=[hf.at_most(hf.subset("sex", ["F"], by=["area"]), "80 beds")], gamma="best"),
+        hf.Conditional(
+            epsilon="1/2", upper="99 beds", rows=[hf.at_most(hf.subset("sex", ["F"], by=["area"]), "80 beds")], gamma="best", per="distance"
+        ),
     ),
-    "answers": (RATES, [hf.margin("area")], hf.ProjectedLaplace("1/2")),
-    "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace("1/2", norm="l2")),
+    "answers": (RATES, [hf.margin("area")], hf.ProjectedLaplace(epsilon="1/2")),
+    "listed": (LISTED, [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance")),
 }
 
 
@@ -78,7 +88,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, A
     made = {name: (one.save(place / name), report_facts(one.plan, one.table)) for name, one in drawn.items()}
     ledger = Ledger.open(place / "ledger.db", create=True)
     ledger.grant("nine", kind="approximate", epsilon="90", delta="1e-6", approver="A. Chief", reason="the census")
-    plan, private = hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace("1/10")), write_keys(place, "office", 1)[0]
+    plan, private = (
+        hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/10", per="distance")),
+        write_keys(place, "office", 1)[0],
+    )
     earlier, rows = published_rows(made["gaussian"][0])
     order = Order("booked", "2030-04-01", (earlier, tuple(rows)))
     carry_out(plan, NINE, Order("gaussian"), Output(place / "first"), Account(ledger, "nine", None))
@@ -305,7 +318,7 @@ def test_a_sensitivity_that_is_declared_again_with_its_budget_verifies_and_is_sa
     laws = set()
     for name, sensitivity, epsilon in (("true", "1/2", "1"), ("again", "1/256", "1/128")):
         table = hf.Table(ONE_AREA, RATES.counts, count="rate", grid=Grid(16, l1=Fraction(sensitivity), on_grid=True))
-        made = hf.release(table, [hf.margin("area")], hf.ProjectedLaplace(epsilon), key=hf.NoiseKey.for_tests(1), release_id=name)
+        made = hf.release(table, [hf.margin("area")], hf.ProjectedLaplace(epsilon=epsilon), key=hf.NoiseKey.for_tests(1), release_id=name)
         found = hf.verify(made.save(tmp_path / name))
         assert found.declared == DECLARED
         assert "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether" in str(found)

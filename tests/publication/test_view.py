@@ -156,7 +156,7 @@ def random_release(seed: int) -> tuple[hf.Table, Any]:
     counts = 30 * random.poisson(0.7, len(universe))
     table = hf.Table(universe, counts)
     shares = {"county": "1/2", "town": {("sex", "age"): "1/2"}}
-    levels = hf.GeneralizedGaussian(rho="1/100", levels=shares) if kind == "total" and seed % 2 else None
+    levels = hf.GeneralizedGaussian(rho="1/100", levels=shares, per="distance") if kind == "total" and seed % 2 else None
     mechanism = levels or hf.GeneralizedGaussian(sigma_squared=int(random.integers(4, 900)))
     return table, hf.release(table, keep[kind], mechanism, key=hf.NoiseKey.for_tests(f"view {seed}"))
 
@@ -212,7 +212,9 @@ def test_levels_are_told_from_columns_and_hierarchies() -> None:
 def test_the_tracts(shared_data: Path) -> None:
     columns = ["state_fips", "county_fips", "tract_geoid"]
     table = hf.Table.from_counts(shared_data / "tract_pop_2010.csv", cells=columns, count="pop2010", public=True)
-    release = hf.release(table, [hf.margin("state_fips")], hf.GeneralizedLaplace("1/100"), key=hf.NoiseKey.for_tests("tracts"))
+    release = hf.release(
+        table, [hf.margin("state_fips")], hf.GeneralizedLaplace(epsilon="1/100", per="distance"), key=hf.NoiseKey.for_tests("tracts")
+    )
     view = release.publication_view()
     (states,) = release.plan.facts.kept.rows
     assert len(view) == 73_057
@@ -248,7 +250,7 @@ def agreement(base: int, mechanism: Any, made: Any, simulated_by: Any = None) ->
     return found
 
 
-LAPLACE = hf.GeneralizedLaplace("1/3")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/3", per="distance")
 
 
 @pytest.mark.long
@@ -265,7 +267,7 @@ def test_biases_agree_with_releases_of_a_known_truth(base: int) -> None:
     ("made", "simulated_by"),
     [
         (lambda release, _: np.maximum(release.table.counts, 0), None),  # cut off, and nobody pays
-        (lambda release, base: release.publication_view(base=base).counts, hf.GeneralizedLaplace("1/6")),
+        (lambda release, base: release.publication_view(base=base).counts, hf.GeneralizedLaplace(epsilon="1/6", per="distance")),
     ],
 )
 def test_another_view_or_law_would_be_seen(made: Any, simulated_by: Any) -> None:
@@ -343,14 +345,14 @@ class TestWhatIsRefused:
         with pytest.raises(InvalidParameter, match="publishes no cells"):
             made.publication_view()
         answered = hf.answer(
-            [0.5, 0.25], invariants=[], sensitivity="1", mechanism=hf.ProjectedLaplace(1), places=4, on_grid=True, release_id="a"
+            [0.5, 0.25], invariants=[], sensitivity="1", mechanism=hf.ProjectedLaplace(epsilon=1), places=4, on_grid=True, release_id="a"
         )
         with pytest.raises(InvalidParameter, match="a publication view is of counts"):
             answered.publication_view()
 
 
 def test_a_release_within_bounds_has_a_view_and_no_bias() -> None:
-    mechanism = hf.Conditional(epsilon="1/2", lower=0)
+    mechanism = hf.Conditional(epsilon="1/2", lower=0, per="distance")
     release = hf.release(hf.Table(SMALL, 5 * TRUTH), [hf.margin("town")], mechanism, key=hf.NoiseKey.for_tests("bounds"))
     view = release.publication_view(base=5)
     assert view.draws == 0
@@ -396,7 +398,9 @@ def test_the_biases_on_the_page_are_those_of_the_tracts(shared_data: Path) -> No
     """From the published files, and from the true table: docs/publication-view.md has both."""
     columns = ["state_fips", "county_fips", "tract_geoid"]
     table = hf.Table.from_counts(shared_data / "tract_pop_2010.csv", cells=columns, count="pop2010", public=True)
-    release = hf.release(table, [hf.margin("state_fips")], hf.GeneralizedLaplace("1/100"), key=hf.NoiseKey.for_tests("tracts"))
+    release = hf.release(
+        table, [hf.margin("state_fips")], hf.GeneralizedLaplace(epsilon="1/100", per="distance"), key=hf.NoiseKey.for_tests("tracts")
+    )
     view = release.publication_view()
     classes, sums = class_errors(release.plan, ViewMaker(release.plan), table.counts, view.draws, 1, nonnegative=True)
     true = {size: mean / units for (level, size, units), mean in zip(classes, sums.mean(axis=0), strict=True) if level == "cell"}

@@ -23,7 +23,7 @@ from tests.snapshot_files import Snapshot
 
 COUNTS = np.array([0, 5, 10, 5, 0, 20, 5, 15, 0])
 TOWNS = hf.Universe.product({"county": ["A", "B", "C"], "age": ["0", "18", "65"]})
-LAPLACE = hf.GeneralizedLaplace("1/4")
+LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
 def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Release:
@@ -259,7 +259,7 @@ class TestRefusedBeforeTheDraw:
             made.publication_view()
 
     def test_noise_that_reads_counts(self, tmp_path: Path) -> None:
-        bounded = released(mechanism=hf.Conditional(epsilon="1/2", lower=0))
+        bounded = released(mechanism=hf.Conditional(epsilon="1/2", lower=0, per="distance"))
         with pytest.raises(InvalidParameter, match="the noise depends on the true counts, so a view is not written with the release"):
             bounded.save(tmp_path / "out", view_base=1)
 
@@ -277,7 +277,7 @@ margins = [["county"]]
 id = "towns"
 mechanism = "generalized-laplace"
 epsilon = "1/4"
-per = "unit"
+per = "distance"
 ledger = "none"
 """
 

@@ -26,10 +26,10 @@ ROUTES = [hf.margin("route")]
 BOTH = [hf.margin("route"), hf.margin("hour")]
 R2 = [3, 4, 5]
 MECHANISMS: dict[str, Any] = {
-    "laplace": hf.GeneralizedLaplace("1/8"),
-    "l2": hf.GeneralizedLaplace("1/2", norm="l2"),
-    "gaussian": hf.GeneralizedGaussian(rho="1/32"),
-    "rounded": hf.RoundedProjection("1/8"),
+    "laplace": hf.GeneralizedLaplace(epsilon="1/8", per="distance"),
+    "l2": hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"),
+    "gaussian": hf.GeneralizedGaussian(rho="1/32", per="distance"),
+    "rounded": hf.RoundedProjection(epsilon="1/8", per="distance"),
 }
 
 
@@ -65,7 +65,9 @@ def test_where_only_some_of_the_zero_cells_are_left_out_every_sentence_says_so(t
     counts = np.full((4, 3, 3), 5)
     counts[0] = counts[1, 0] = 0
     keep = [hf.margin("a", "b"), hf.margin("b", "c"), hf.margin("a", "c")]
-    release = hf.release(hf.Table(cube, counts.ravel()), keep, hf.GeneralizedGaussian(rho="1/8"), key=hf.NoiseKey.for_tests("part"))
+    release = hf.release(
+        hf.Table(cube, counts.ravel()), keep, hf.GeneralizedGaussian(rho="1/8", per="distance"), key=hf.NoiseKey.for_tests("part")
+    )
     zeros, law = release.card["kept"]["zeros"], release.card["mechanism"]["law"]
     assert (zeros["cells"], zeros["under"]) == (9, 12)
     assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros["words"]
@@ -86,7 +88,9 @@ def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -
     ages = hf.Hierarchy.from_parents({"1": "young", "2": "young", "3": "old", "4": "old"}, levels=["group", "age"])
     universe = hf.Universe.product({"county": ["A", "B", "C"], "age": ages})
     counts = np.array([0, 1, 2, 3] * 3)
-    release = hf.release(hf.Table(universe, counts), [hf.margin("age")], hf.GeneralizedGaussian(rho=1, levels={"county": 1}))
+    release = hf.release(
+        hf.Table(universe, counts), [hf.margin("age")], hf.GeneralizedGaussian(rho=1, levels={"county": 1}, per="distance")
+    )
     zeros = release.card["kept"]["zeros"]
     assert (zeros["status"], zeros["cells"], zeros["under"]) == ("none", 0, 3)
     assert "3 cells lie under one, and are drawn" in zeros["words"]
@@ -174,7 +178,7 @@ class TestVerify:
 def test_the_ledger_is_charged_what_the_plan_says(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
     ledger.grant("routes", kind="zcdp", rho="10", approver="A", reason="test")
-    mechanism = hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6")
+    mechanism = hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")
     table = hf.Table(UNIVERSE, COUNTS, name="routes")
     hf.release(table, ROUTES, mechanism, ledger=ledger, release_id="one").save(tmp_path / "out")
     found = ledger.reservation("routes", "one")
@@ -196,7 +200,11 @@ def test_an_interrupted_release_goes_on_with_the_same_cells_left_out(tmp_path: P
 class TestFlights:
     """Destinations, hours and carriers of flights from New York in 2013: most pairs of destination and carrier have none."""
 
-    @pytest.mark.parametrize("mechanism", [hf.GeneralizedGaussian(rho="1/50"), hf.RoundedProjection("1/4")], ids=["gaussian", "rounded"])
+    @pytest.mark.parametrize(
+        "mechanism",
+        [hf.GeneralizedGaussian(rho="1/50", per="distance"), hf.RoundedProjection(epsilon="1/4", per="distance")],
+        ids=["gaussian", "rounded"],
+    )
     @pytest.mark.parametrize(
         ("keep", "left_out"),
         [

@@ -52,7 +52,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "3.6",
+    "schema_version": "4.0",
     "release": {
         "id": "counties-2030-v1",
         "date": "2030-04-01",
@@ -75,7 +75,7 @@ CARD: dict[str, Any] = {
         "cells": 3143,
         "universe": "as listed",
         "universe_digest": "sha256:" + "0f" * 32,
-        "unit": "person",
+        "protect": "person",
         "max_records": 1,
         "public_columns": [],
         "hierarchies": [],
@@ -139,14 +139,14 @@ CARD: dict[str, Any] = {
     },
     "guarantee": {
         "asked": {
-            "per": "unit",
+            "per": "distance",
             "parameters": {"epsilon": "24/125"},
             "words": "epsilon = 0.192 for each unit of l1 distance between two tables",
         },
         "kind": "pure",
         "parameters": {"epsilon": "24/125"},
         "distance": "l1",
-        "unit": "person",
+        "protect": "person",
         "relation": "tables with the same kept totals",
         "status": "exact",
         "relation_fields": {"same_totals": True, "same_cells": False, "non_negative": False, "within_bounds": False, "identities": False},
@@ -155,7 +155,7 @@ CARD: dict[str, Any] = {
         "chains": [],
         "conditioning": None,
         "answers": None,
-        "per_unit": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},
+        "per_distance": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},
         "per_person": {"distance": 2, "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
@@ -212,7 +212,7 @@ def with_every_text(hostile: str) -> dict[str, Any]:
         return hostile if isinstance(value, str) else value
 
     card: dict[str, Any] = replaced(CARD)
-    for part, key in (("mechanism", "parameters"), ("guarantee", "parameters"), ("guarantee", "per_unit"), ("guarantee", "per_person")):
+    for part, key in (("mechanism", "parameters"), ("guarantee", "parameters"), ("guarantee", "per_distance"), ("guarantee", "per_person")):
         card[part][key] = {hostile: hostile}
     card["software"] = {hostile: hostile}
     card["release"]["language"] = CARD["release"]["language"]  # one of a list

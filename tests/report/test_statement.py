@@ -28,7 +28,7 @@ def read(**changes: Any) -> Page:
 
 
 SAID: dict[str, dict[str, Any]] = {
-    "no person can change alone": {"guarantee__per_person": None, "guarantee__unit": "household"},
+    "no person can change alone": {"guarantee__per_person": None, "guarantee__protect": "household"},
     "an estimated sampler": {"sampler__status": "estimated"},
     "an observed universe": {"table__universe": "observed"},
     "incomplete exposure": INCOMPLETE,

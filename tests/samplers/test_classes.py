@@ -114,6 +114,6 @@ def test_tracts_under_counties_and_districts_across_need_the_pairs_only(caplog: 
     assert choose(shape, Gaussian(Fraction(20))).reason is choose(shape, Rounded(Fraction(1))).reason is Reason.CLASSES
     assert law.covariance().diagonal().mean() == pytest.approx(20 * made.dimension / made.cells)
     assert law.covariance().of(made.matrix[[0]].toarray()[0]) == 0
-    rounded = hf.RoundedProjection(1).law(made)
+    rounded = hf.RoundedProjection(epsilon=1, per="distance").law(made)
     assert made.contains(rounded.sample(1, NoiseKey.for_tests("districts"))[0])
     assert rounded.covariance().basis == "upper bound"

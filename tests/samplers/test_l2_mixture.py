@@ -351,7 +351,12 @@ def test_a_release_that_was_refused() -> None:
     universe = hf.Universe.product({"a": [str(i) for i in range(7)], "b": [str(i) for i in range(7)]})
     counts = np.arange(49) + 40
     keep = [hf.margin("a"), hf.margin("b")]
-    made = hf.release(hf.Table(universe, counts), keep, hf.GeneralizedLaplace("1/2", norm="l2"), key=hf.NoiseKey.for_tests("7 x 7"))
+    made = hf.release(
+        hf.Table(universe, counts),
+        keep,
+        hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"),
+        key=hf.NoiseKey.for_tests("7 x 7"),
+    )
     noise = (made.table.counts - counts).reshape(7, 7)
     assert noise.any()
     assert not noise.sum(axis=0).any()

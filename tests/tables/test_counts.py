@@ -414,13 +414,13 @@ class TestBadFiles:
 class TestConfidential:
     @pytest.fixture
     def table(self) -> Table:
-        return Table.from_counts(pa.table({"a": ["x", "y"], "n": [int(SECRET), 5]}), ["a"], "n", unit="household", name="trial")
+        return Table.from_counts(pa.table({"a": ["x", "y"], "n": [int(SECRET), 5]}), ["a"], "n", protect="household", name="trial")
 
     def test_counts_are_not_shown(self, table) -> None:
         for text in (repr(table), str(table), f"{table}", repr(table.universe), repr(vars(type(table)))):
             assert SECRET not in text
-        assert repr(table) == "Table(2 cells by a; as listed; unit household; counts hidden)"
-        assert (table.unit, table.max_records, table.name) == ("household", 1, "trial")
+        assert repr(table) == "Table(2 cells by a; as listed; protects household; counts hidden)"
+        assert (table.protect, table.max_records, table.name) == ("household", 1, "trial")
 
     def test_a_table_cannot_be_pickled(self, table) -> None:
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
@@ -460,7 +460,16 @@ class TestConfidential:
     @pytest.mark.parametrize("max_records", [0, -1, 1.0, True, "1"])
     def test_wrong_promises(self, table, max_records) -> None:
         refused(InvalidParameter, lambda: Table(table.universe, table.counts, max_records=max_records))
-        refused(InvalidParameter, lambda: Table(table.universe, table.counts, unit=" "))
+        refused(InvalidParameter, lambda: Table(table.universe, table.counts, protect=" "))
+
+    def test_a_distance_is_nobody(self, table) -> None:
+        given = pa.table({"a": ["x", "y"], "n": [1, 5]})
+        for make in (
+            lambda: Table(table.universe, table.counts, protect="distance"),
+            lambda: Table.from_counts(given, ["a"], "n", protect="distance"),
+            lambda: Table.from_records(given, {"a": ["x", "y"]}, protect="distance"),
+        ):
+            assert "names nobody" in str(refused(InvalidParameter, make))
 
 
 class TestSaving:

@@ -102,7 +102,7 @@ class TestSources:
         table = Table.from_records(shared_data / "adult.csv", universe)
         assert int(table.counts.sum()) == 48_842
         assert table.counts.reshape(2, 2).sum(axis=0).tolist() == [37_155, 11_687]
-        assert (table.unit, table.max_records, table.count_name, table.universe.support) == ("person", 1, "count", "declared")
+        assert (table.protect, table.max_records, table.count_name, table.universe.support) == ("person", 1, "count", "declared")
 
     @settings(max_examples=examples(40))
     @given(st.lists(st.tuples(codes, codes), min_size=1, max_size=15), st.sampled_from(["arrow", "csv", "parquet"]))

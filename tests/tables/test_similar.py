@@ -111,6 +111,8 @@ def test_in_a_run_file(tmp_path: Path) -> None:
 
 def test_a_release_with_similar_codes_is_verified_and_stays_readable(tmp_path: Path) -> None:
     table = hf.Table.from_counts(COUNTS, ["county"], "n", allow_similar_codes=True)
-    made = hf.release(table, [hf.total()], hf.GeneralizedLaplace("1/2"), hf.NoiseKey.for_tests(1), release_id="similar")
+    made = hf.release(
+        table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), hf.NoiseKey.for_tests(1), release_id="similar"
+    )
     made.save(tmp_path / "out")
     assert hf.verify(tmp_path / "out").cells == 3

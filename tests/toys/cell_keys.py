@@ -14,7 +14,6 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms import Mechanism, register
-from holdfast.mechanisms.mechanism import Per
 from holdfast.mechanisms.promise import promise
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason
@@ -60,14 +59,14 @@ class ToyCellKeys(Mechanism):
     has_budget = False
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         return cls()
 
     @property
     def parameters(self) -> dict[str, str]:
         return {}
 
-    def channel(self, facts: Facts) -> Channel:
+    def make_channel(self, facts: Facts) -> Channel:
         return Channel(facts, Turned(), promise(facts, "pure", "l1", epsilon=EPSILON))
 
 

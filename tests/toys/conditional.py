@@ -19,7 +19,6 @@ from holdfast.lattices.shapes import OneSum
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms import Mechanism, keys, register
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import Per
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.parameters import budget, format_exact
 from holdfast.randomness import Words
@@ -87,20 +86,20 @@ class ToyConditional(Mechanism):
     name = "toy-conditional"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact) -> None:
+    def __init__(self, *, epsilon: Exact) -> None:
         self._set(epsilon=budget(epsilon, "epsilon"))
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        if per == "person":
-            raise InvalidKey("per", 'this mechanism takes epsilon for one unit of distance. Write per = "unit".')
-        return cls(values["epsilon"])
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+        if per != "distance":
+            raise InvalidKey("per", 'this mechanism takes epsilon for one unit of distance. Write per = "distance".')
+        return cls(epsilon=values["epsilon"])
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon)}
+        return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
-    def channel(self, facts: Facts) -> Channel:
+    def make_channel(self, facts: Facts) -> Channel:
         return Channel(facts, Conditioned(self.epsilon), promise(facts, "pure", "l1", asked=self.asked, epsilon=self.epsilon))
 
 

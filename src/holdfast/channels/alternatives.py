@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import General, Shape, Whole
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.estimated import check_can_weaken
 from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.table import choose
@@ -101,7 +102,7 @@ def _budget_note(channel: Channel, other: Target) -> str:
     target, asked, records = channel.target, channel.guarantee.asked, channel.facts.records
     if not isinstance(other, Rounded) or not isinstance(target, L1Laplace) or asked is None or asked.epsilon is None or asked.per is None:
         return ""
-    moved = 1 if asked.per == "unit" else L1.person_moving(records)
+    moved = 1 if asked.per == DISTANCE else L1.person_moving(records)
     return " (epsilon and per can stay as they are)" if asked.epsilon == other.epsilon * moved else ""
 
 

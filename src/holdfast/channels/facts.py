@@ -33,7 +33,7 @@ class Facts:
 
     lattice: Lattice
     statements: tuple[Statement, ...] = ()
-    unit: str = "person"
+    protect: str = "person"
     max_records: int | None = 1
     count_name: str = "count"
     name: str | None = None
@@ -57,7 +57,7 @@ class Facts:
         if isinstance(table, Universe):
             return cls(moves, statements)
         own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
-        return cls(moves, statements, table.unit, table.max_records, table.count_name, table.name, **own)
+        return cls(moves, statements, table.protect, table.max_records, table.count_name, table.name, **own)
 
     @property
     def universe(self) -> Universe:
@@ -78,13 +78,13 @@ class Facts:
 
     @property
     def records(self) -> int:
-        """The most records of one unit; 1 where the promise is for one record."""
+        """The most records of one protected unit; 1 where the promise is for one record."""
         return self.max_records or 1
 
     @property
-    def protected_unit(self) -> str:
-        """Whose privacy is promised: the unit, or one record where nobody said how many a unit may have."""
-        return "record" if self.max_records is None else self.unit
+    def protected(self) -> str:
+        """Whose privacy is promised: what `protect` names, or one record where nobody said how many one may have."""
+        return "record" if self.max_records is None else self.protect
 
     def with_totals(self, totals: Any) -> Facts:
         """The same facts with the values of the totals: one whole number for each kept total and identity, in the order of `keep`."""

@@ -33,9 +33,10 @@ from holdfast.mechanisms.bounds import (
     used_columns,
 )
 from holdfast.mechanisms.keys import GOT, InvalidKey
-from holdfast.mechanisms.mechanism import PER, Mechanism, Per
+from holdfast.mechanisms.mechanism import Mechanism, read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.privacy.parameters import budget, format_exact, ordinary
@@ -62,10 +63,10 @@ def _gamma_key(key: keys.Key, raw: object) -> Gamma:
 class Conditional(Mechanism):
     """A table y with the kept totals of the true one, x, and within the bounds: P[y] proportional to exp(-rate |y - x|_1).
 
-    Given:       epsilon per unit of l1 distance, or for one person with `per="person"`: it is the whole budget. With `noise="gaussian"` rho
-                 instead, per unit of squared l2 distance; the weight is exp(-|y - x|_2^2 / (2 sigma_squared)). `lower`, `upper`: bounds of
-                 cells: one number for all, one for each, a public column ("beds", "3 beds"), or None. `rows`: inequalities of sums
-                 (`hf.at_least`, `hf.at_most`).
+    Given:       epsilon for one person (or what the table protects), or with `per="distance"` per unit of l1 distance: it is the whole
+                 budget. With `noise="gaussian"` rho instead, of squared l2 distance; the weight is exp(-|y - x|_2^2 / (2 sigma_squared)).
+                 `lower`, `upper`: bounds of cells: one number for all, one for each, a public column ("beds", "3 beds"), or None.
+                 `rows`: inequalities of sums (`hf.at_least`, `hf.at_most`).
     Guarantees:  pure: two tables with the same kept totals, both within the bounds, give outputs within a factor exp(epsilon |x - x'|_1).
                  The normaliser depends on x, which costs up to as much again: rate = epsilon / (1 + gamma). gamma is 0 without
                  inequalities and 1 with them; "best" takes the smallest one that is proved for these bounds and kept totals, whatever
@@ -81,7 +82,7 @@ class Conditional(Mechanism):
     upper: Bounds
     rows: tuple[Inequality, ...]
     gamma: Gamma | None
-    per: Per
+    per: str | None
 
     name = "conditional"
     run_file_keys = (
@@ -96,15 +97,15 @@ class Conditional(Mechanism):
 
     def __init__(
         self,
+        *,
         epsilon: Exact | None = None,
         lower: Any = 0,
         upper: Any = None,
         rows: Sequence[Inequality] = (),
-        *,
         gamma: Gamma | None = None,
         noise: Noise = "laplace",
         rho: Exact | None = None,
-        per: Per = "unit",
+        per: str | None = None,
     ) -> None:
         if gamma is not None and not _is_gamma(gamma):
             raise InvalidParameter(f"gamma must be 0, 1 or 'best', or None for what the bounds need. Got {gamma!r}.", field="gamma")
@@ -120,11 +121,11 @@ class Conditional(Mechanism):
             upper=read_bounds(upper, "upper"),
             rows=read_rows(rows),
             gamma=gamma,
-            per=check_choice(per, PER, "per"),
+            per=read_per(per),
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         named = {"epsilon": None, "rho": None, "noise": "laplace", "lower": 0, "upper": None, "rows": (), "gamma": None}
         given = {name: values.get(name, usual) for name, usual in named.items()}
         wrong = _mismatch(given["noise"], given)
@@ -155,23 +156,23 @@ class Conditional(Mechanism):
             raise InvalidKey("rows", "these are no bounds.") from None
         return given
 
-    def _converted(self, records: int) -> Self:
+    def _convert(self, records: int) -> Self:
         if self.rho is not None:
-            return self._with(rho=self.rho / L2.person_moving(records), per="unit")
+            return self._with(rho=self.rho / L2.person_moving(records), per=DISTANCE)
         assert self.epsilon is not None
-        return self._with(epsilon=self.epsilon / L1.person_moving(records), per="unit")
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per=DISTANCE)
 
-    def channel(self, facts: Facts) -> Channel:
-        unit = self.per_unit(facts.records)
+    def make_channel(self, facts: Facts) -> Channel:
+        converted = self.for_distance(facts.records)
         given = compiled(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
-        if unit.rho is not None:
-            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=unit.rho), unit.rho
+        if converted.rho is not None:
+            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=converted.rho), converted.rho
         else:
-            assert unit.epsilon is not None
-            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=unit.epsilon), unit.epsilon
+            assert converted.epsilon is not None
+            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=converted.epsilon), converted.epsilon
         if not given.any:  # conditioning on equalities alone is the generalized law
-            target = L1Laplace(whole) if unit.rho is None else Gaussian(1 / (2 * whole))
+            target = L1Laplace(whole) if converted.rho is None else Gaussian(1 / (2 * whole))
             return Channel(facts, target, replace(made, conditioning=Conditioning(whole, Fraction(0), "equalities")))
         if self.gamma == 0:
             raise InvalidParameter(
@@ -189,7 +190,7 @@ class Conditional(Mechanism):
             exposed=replace(made.exposed, columns=columns),
             smallest_secret_status="lower bound",
         )
-        law = ConditionalLaplace(rate) if unit.rho is None else ConditionalGaussian(1 / (2 * rate))
+        law = ConditionalLaplace(rate) if converted.rho is None else ConditionalGaussian(1 / (2 * rate))
         return Channel(facts, law, guarantee, layout=layout)
 
     def _rate(self, layout: BoundsLayout, whole: Fraction) -> tuple[Fraction, str]:

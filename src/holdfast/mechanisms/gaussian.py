@@ -17,9 +17,10 @@ from holdfast.laws import Gaussian
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.levels import Shares, level_channel, read_rows, read_shares, rows_of
-from holdfast.mechanisms.mechanism import PER, Per
+from holdfast.mechanisms.mechanism import read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import (
     check_says_something,
     pair_sigma_squared,
@@ -35,6 +36,7 @@ _CALIBRATIONS = ("tight", "simple", "paper")
 _WAYS = ("rho", "sigma_squared", "epsilon")
 _NEEDS_ONE = "give rho, or sigma_squared, or epsilon and delta"
 _CHAIN_NEEDS = "a Markov chain needs a promise in epsilon and delta per unit of distance"
+_NO_BUDGET = "sigma_squared is the noise itself and no budget. Leave per out."
 _ONE_DISTANCE = "one person is at one distance, and the least noise for it is taken"
 
 
@@ -42,12 +44,12 @@ _ONE_DISTANCE = "one person is at one distance, and the least noise for it is ta
 class GeneralizedGaussian(ChainMechanism):
     """y = x + z, z in the lattice of moves that keep the totals, P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)).
 
-    Given:       one of rho (sigma_squared = 1 / (2 rho)), sigma_squared, or epsilon with delta; all per unit of l2 distance.
-                 `calibration` says how (epsilon, delta) becomes sigma_squared: "tight" (default) and "simple" hold for tables of every
-                 size, "paper" is the constant of the paper's order, which grows with the dimension, for comparison.
-                 With `per="person"`, rho or epsilon and delta are for one person who changes cell, at squared l2 distance 2 m^2, m the
-                 table's max_records; (epsilon, delta) becomes the least sigma_squared proved for that distance. sigma_squared is the noise
-                 itself and is for nobody: `per` does not change it.
+    Given:       one of rho (sigma_squared = 1 / (2 rho)), sigma_squared, or epsilon with delta. A budget is for one person (or what the
+                 table protects) who changes cell, at squared l2 distance 2 m^2, m the table's max_records; (epsilon, delta) becomes the
+                 least sigma_squared proved for that distance. With `per="distance"` it is per unit of l2 distance. sigma_squared is the
+                 noise itself and is for nobody: it takes no `per`.
+                 `calibration` says how (epsilon, delta) per unit becomes sigma_squared: "tight" (default) and "simple" hold for tables of
+                 every size, "paper" is the constant of the paper's order, which grows with the dimension, for comparison.
                  `levels`: shares of rho for levels and margins, exact and adding up to one: {"state": "1/10", "county": {"total": "1/5",
                  ("sex", "age"): "1/5", "detailed": "1/2"}}. A level is named by a level of a hierarchy, a column, or a tuple of nested
                  columns; "total" is the whole table. A share alone is for the unit by all other columns. Then z has weight exp(-rho sum
@@ -64,7 +66,7 @@ class GeneralizedGaussian(ChainMechanism):
     delta: Fraction | None
     calibration: Calibration
     request: SamplerRequest
-    per: Per
+    per: str | None
     levels: Shares | None
 
     name = "generalized-gaussian"
@@ -87,16 +89,16 @@ class GeneralizedGaussian(ChainMechanism):
 
     def __init__(
         self,
+        *,
         rho: Exact | None = None,
         sigma_squared: Exact | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         calibration: Calibration = "tight",
         sampler: str = "auto",
-        *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
-        per: Per = "unit",
+        per: str | None = None,
         levels: Mapping[Any, Any] | None = None,
     ) -> None:
         given = [name for name, value in zip(_WAYS, (rho, sigma_squared, epsilon), strict=True) if value is not None]
@@ -105,7 +107,8 @@ class GeneralizedGaussian(ChainMechanism):
                 "A Gaussian takes exactly one of rho, sigma_squared, or epsilon with delta. "
                 f"Got {', '.join([*given, *(['delta'] if delta is not None else [])]) or 'none of them'}."
             )
-        check_choice(per, PER, "per")
+        if sigma_squared is not None and per is not None:
+            raise InvalidParameter(_NO_BUDGET, field="per")
         self._set(
             rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),
             sigma_squared=None if sigma_squared is None else ordinary(positive_fraction(sigma_squared, "sigma_squared"), "sigma_squared"),
@@ -113,18 +116,18 @@ class GeneralizedGaussian(ChainMechanism):
             delta=None if delta is None else ordinary(probability(delta, "delta"), "delta"),
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
             request=sampler_request(sampler, allow_estimated, eta),
-            per="unit" if sigma_squared is not None else per,
+            per=read_per(per),
             levels=None if levels is None else read_shares(levels),
         )
         if self.levels is not None and (self.rho is None or self.request.names_a_chain or self.request.allow_estimated):
             raise InvalidParameter("levels goes with rho, which its shares divide, and with exact samplers. Give rho alone.")
-        if self.per == "person" and self.request.names_a_chain:
-            raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='unit', or sampler='auto'.")
-        if self.per == "person" and calibration != "tight":
-            raise InvalidParameter(f"calibration={calibration!r} goes with per='unit': {_ONE_DISTANCE}. Leave it out.")
+        if not self.per_distance and self.request.names_a_chain:
+            raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='distance', or sampler='auto'.")
+        if not self.per_distance and calibration != "tight":
+            raise InvalidParameter(f"calibration={calibration!r} goes with per='distance': {_ONE_DISTANCE}. Leave it out.")
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         if "delta" in values and "epsilon" not in values:
             raise InvalidKey("epsilon", "this key is missing: delta goes with epsilon. Give both, or rho alone.")
         ways = [key for key in _WAYS if key in values]
@@ -138,17 +141,17 @@ class GeneralizedGaussian(ChainMechanism):
         request = request_from_keys(values)
         if "levels" in values and (ways != ["rho"] or request.names_a_chain or request.allow_estimated):
             raise InvalidKey("levels", "this key divides rho, and goes with exact samplers only. Give rho, and leave the sampler out.")
-        if request.names_a_chain and (ways != ["epsilon"] or per != "unit"):
-            raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "unit", or sampler = "auto".')
+        if request.names_a_chain and (ways != ["epsilon"] or per != DISTANCE):
+            raise InvalidKey("sampler", f'{_CHAIN_NEEDS}. Give both with per = "distance", or sampler = "auto".')
         if "calibration" in values and ways != ["epsilon"]:
             raise InvalidKey("calibration", "this key goes with epsilon and delta. Leave it out.")
-        if "calibration" in values and per == "person":
-            raise InvalidKey("calibration", f'this key goes with per = "unit": {_ONE_DISTANCE}. Leave it out.')
+        if "calibration" in values and per != DISTANCE:
+            raise InvalidKey("calibration", f'this key goes with per = "distance": {_ONE_DISTANCE}. Leave it out.')
         return cls._from_checked(
             **{key: values.get(key) for key in (*_WAYS, "delta")},
             calibration=values.get("calibration", "tight"),
             request=request,
-            per="unit" if ways == ["sigma_squared"] else per,
+            per=None if ways == ["sigma_squared"] else per,
             levels=values.get("levels"),
         )
 
@@ -160,7 +163,7 @@ class GeneralizedGaussian(ChainMechanism):
     def parameters(self) -> dict[str, str]:
         named = {"rho": self.rho, "sigma_squared": self.sigma_squared, "epsilon": self.epsilon, "delta": self.delta}
         out = {name: format_exact(value) for name, value in named.items() if value is not None}
-        calibrated = self.epsilon is not None and self.per == "unit"
+        calibrated = self.epsilon is not None and self.per_distance
         if self.levels is not None:
             out["levels"] = self.levels.text
         return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
@@ -175,26 +178,26 @@ class GeneralizedGaussian(ChainMechanism):
         except ValueError:
             raise InvalidKey("levels", "these are no shares.") from None
 
-    def _converted(self, records: int) -> Self:
+    def _convert(self, records: int) -> Self:
         squared = L2.person_moving(records)
         if self.rho is not None:
-            return self._with(rho=self.rho / squared, per="unit")
+            return self._with(rho=self.rho / squared, per=DISTANCE)
         assert self.epsilon is not None
         assert self.delta is not None
         least = pair_sigma_squared(self.epsilon, self.delta, distance_squared=squared)
-        return self._with(sigma_squared=least, epsilon=None, delta=None, per="unit")
+        return self._with(sigma_squared=least, epsilon=None, delta=None, per=None)
 
-    def channel(self, facts: Facts) -> Channel:
-        unit = self.per_unit(facts.records)
-        if unit.levels is not None:
-            assert unit.rho is not None
-            return level_channel(facts, unit.rho, unit.levels, self.asked)
-        sigma_squared = unit._variance(facts.lattice)
-        rho = unit.rho if unit.rho is not None else 1 / (2 * sigma_squared)
-        if unit.epsilon is None or unit.delta is None:
+    def make_channel(self, facts: Facts) -> Channel:
+        converted = self.for_distance(facts.records)
+        if converted.levels is not None:
+            assert converted.rho is not None
+            return level_channel(facts, converted.rho, converted.levels, self.asked)
+        sigma_squared = converted._variance(facts.lattice)
+        rho = converted.rho if converted.rho is not None else 1 / (2 * sigma_squared)
+        if converted.epsilon is None or converted.delta is None:
             guarantee = promise(facts, "zcdp", "l2", asked=self.asked, rho=rho)
         else:
-            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=unit.epsilon, delta=unit.delta, rho=rho)
+            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=converted.epsilon, delta=converted.delta, rho=rho)
         return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
 
     def _variance(self, lattice: Lattice) -> Fraction:

@@ -16,7 +16,7 @@ from holdfast.lattices.norms import NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import PER, Per
+from holdfast.mechanisms.mechanism import read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import (
     DEFAULT_ETA,
@@ -27,6 +27,7 @@ from holdfast.mechanisms.requests import (
     sampler_keys,
     sampler_request,
 )
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.parameters import budget, format_exact, ordinary
 from holdfast.samplers.table import COUPLING
 
@@ -41,8 +42,9 @@ _DIGITS = 9
 class GeneralizedLaplace(ChainMechanism):
     """y = x + z, z in the lattice of moves that keep the totals, P[z] proportional to exp(-epsilon |z|).
 
-    Given:       epsilon per unit of distance, in l1 (default) or l2; with `per="person"` for one person who changes cell, at l1 = 2 m and
-                 l2 = m sqrt 2, m the table's max_records: then epsilon per unit is what the distance leaves, under l2 rounded down.
+    Given:       epsilon for one person (or what the table protects) who changes cell, at l1 = 2 m and l2 = m sqrt 2, m the table's
+                 max_records: epsilon per unit is what the distance leaves, under l2 rounded down. With `per="distance"` epsilon is per
+                 unit of distance, in l1 (default) or l2.
     Guarantees:  pure: outputs for two tables with the same kept totals differ by a factor of at most exp(epsilon |x - x'|); unbiased;
                  every kept total exact. `sampler="auto"` picks an exact sampler for each block; what none can draw in reasonable time is
                  refused, or drawn by a Markov chain where `allow_estimated=True`. "coupling_from_past" (l1 only) takes that exact sampler
@@ -54,7 +56,7 @@ class GeneralizedLaplace(ChainMechanism):
     epsilon: Fraction
     norm: Literal["l1", "l2"]
     request: SamplerRequest
-    per: Per
+    per: str | None
 
     name = "generalized-laplace"
     run_file_keys = (
@@ -65,25 +67,25 @@ class GeneralizedLaplace(ChainMechanism):
 
     def __init__(
         self,
+        *,
         epsilon: Exact,
         norm: Literal["l1", "l2"] = "l1",
         sampler: str = "auto",
-        *,
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
-        per: Per = "unit",
+        per: str | None = None,
     ) -> None:
         self._set(
             epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"),
             norm=check_choice(norm, tuple(NORMS), "norm"),
             request=sampler_request(sampler, allow_estimated, eta, LAPLACE_SAMPLERS),
-            per=check_choice(per, PER, "per"),
+            per=read_per(per),
         )
         if norm == "l2" and sampler == COUPLING:
             raise InvalidParameter(f"{_L1_ONLY}. Give norm='l1', or sampler='auto'.")
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         norm, request = values.get("norm", "l1"), request_from_keys(values)
         if norm == "l2" and request.sampler == COUPLING:
             raise InvalidKey("sampler", f'{_L1_ONLY}. Give norm = "l1", or sampler = "auto".')
@@ -93,14 +95,14 @@ class GeneralizedLaplace(ChainMechanism):
     def parameters(self) -> dict[str, str]:
         return {"epsilon": format_exact(self.epsilon), **self._per_field, "norm": self.norm, **self._said_of_chains}
 
-    def _converted(self, records: int) -> Self:
+    def _convert(self, records: int) -> Self:
         norm = norm_of(self.norm)
         measure = Fraction(norm.person_moving(records))
         length = norm.length(measure)
-        return self._with(epsilon=self.epsilon / length if length is not None else below_root(self.epsilon**2 / measure), per="unit")
+        return self._with(epsilon=self.epsilon / length if length is not None else below_root(self.epsilon**2 / measure), per=DISTANCE)
 
-    def channel(self, facts: Facts) -> Channel:
-        epsilon = self.per_unit(facts.records).epsilon
+    def make_channel(self, facts: Facts) -> Channel:
+        epsilon = self.for_distance(facts.records).epsilon
         target = _TARGETS[self.norm](epsilon)
         return Channel(facts, target, promise(facts, "pure", self.norm, asked=self.asked, epsilon=epsilon), self.request)
 

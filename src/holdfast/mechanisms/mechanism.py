@@ -19,10 +19,9 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
-from holdfast.privacy.asked import PER as PER
-from holdfast.privacy.asked import Asked
-from holdfast.privacy.asked import Per as Per
+from holdfast.privacy.asked import DISTANCE, Asked
 from holdfast.privacy.parameters import format_exact
+from holdfast.tables.table import checked_protect
 
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
@@ -43,18 +42,19 @@ class Mechanism(ABC):
     """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
     takes_answers: ClassVar[bool] = False
     """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
-    per: Per = "unit"
-    """What the budget is for. A mechanism that takes "person" too has a field of this name, and `_converted`."""
+    per: str | None = DISTANCE
+    """What the budget is for: the name of what the table protects, None for that until the table is known, or "distance". A mechanism
+    that takes a budget for a protected unit has a field of this name, and `_convert`."""
 
     @classmethod
     @abstractmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together.
 
-        Given:  per, as the run file says. A mechanism with a budget takes it over into its field `per`, or refuses what it does not
-                support with InvalidKey("per", ...): a budget for one unit of distance is not the one that was asked for. The reader of
-                run files refuses a mechanism that does neither. Where the file says nothing, per is "unit" here, and the reader then
-                refuses a mechanism with a budget.
+        Given:  per, as the run file says: the name of what its table protects, or "distance". A mechanism with a budget takes it over
+                into its field `per`, or refuses what it does not support with InvalidKey("per", ...). The reader of run files refuses a
+                mechanism that does neither. Where the file says nothing, per is one that it takes, and the reader then refuses a mechanism
+                with a budget. None, where a card says nothing: what the table protects.
         """
 
     @property
@@ -69,13 +69,13 @@ class Mechanism(ABC):
         Guarantees:  `from_parameters(p).parameters == p`: a card is read by it, and two ways to write one number would be two cards.
         """
         given = dict(parameters)
-        per = given.pop("per", "unit")
+        per = given.pop("per", None)
         readers = {key.name: key for key in cls.run_file_keys}
         try:
             made = cls.from_run_file({name: readers[name].read(value) for name, value in cls._keys_of(given).items()}, per)
         except (InvalidKey, LookupError, InvalidParameter):
             made = None
-        if made is None or per not in PER or made.parameters != parameters:
+        if made is None or made.parameters != parameters:
             raise InvalidParameter(f"No {cls.name} has these parameters. They may have been changed.")
         return made
 
@@ -85,16 +85,35 @@ class Mechanism(ABC):
         return parameters
 
     @abstractmethod
-    def channel(self, facts: Facts) -> Channel:
-        """What the mechanism does to these facts: pure and cheap. Samplers are chosen later, by `channels.choose_samplers`."""
+    def make_channel(self, facts: Facts) -> Channel:
+        """What the mechanism does to these facts: pure and cheap. `channel` calls it, with `per` resolved by `for_facts`."""
 
-    def law(self, lattice: Lattice, *, unit: str = "person", max_records: int | None = 1) -> Law:
+    def channel(self, facts: Facts) -> Channel:
+        """What the mechanism does to these facts. Samplers are chosen later, by `channels.choose_samplers`."""
+        return self.for_facts(facts).make_channel(facts)
+
+    def for_facts(self, facts: Facts) -> Self:
+        """The mechanism with `per` naming what these facts protect, or "distance".
+
+        Raise InvalidParameter if `per` names anything else: the budget would be for somebody whom the table does not protect.
+        """
+        if not self.has_budget or self.per_distance:
+            return self
+        if self.per not in (None, facts.protect, facts.protected):
+            raise InvalidParameter(
+                f"The table protects {facts.protected!r}, and the budget is for {shorten(str(self.per))!r}. Write "
+                f"per={facts.protected!r}, or leave per out.",
+                field="per",
+            )
+        return self._with(per=facts.protected)
+
+    def law(self, lattice: Lattice, *, protect: str = "person", max_records: int | None = 1) -> Law:
         """The law of the noise on this lattice."""
         if not isinstance(lattice, Lattice):
             raise InvalidParameter(
                 f"A law needs a lattice: hf.lattice(table or universe, [kept totals]), or hf.Lattice(matrix). Got {type(lattice).__name__}."
             )
-        return Law(self.channel(Facts(lattice, unit=unit, max_records=max_records)))
+        return Law(self.channel(Facts(lattice, protect=checked_protect(protect), max_records=max_records)))
 
     @property
     def asked(self) -> Asked | None:
@@ -104,20 +123,25 @@ class Mechanism(ABC):
 
     @property
     def has_budget(self) -> bool:
-        """Whether a budget was given, which is for one person or one unit of distance."""
+        """Whether a budget was given, which is for one protected unit or one unit of distance."""
         return True
 
-    def per_unit(self, records: int) -> Self:
-        """The same mechanism with its parameters for one unit of distance, where one person has at most so many records."""
-        return self if self.per == "unit" else self._converted(records)
+    @property
+    def per_distance(self) -> bool:
+        """Whether the budget is for one unit of distance, as in the papers."""
+        return self.per == DISTANCE
 
-    def _converted(self, m: int) -> Self:
-        """From one person of m records to one unit of distance; for mechanisms that take per="person"."""
-        raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='unit'.")
+    def for_distance(self, records: int) -> Self:
+        """The same mechanism with its parameters for one unit of distance, where one person has at most so many records."""
+        return self if self.per_distance or not self.has_budget else self._convert(records)
+
+    def _convert(self, m: int) -> Self:
+        """From one person of m records to one unit of distance; for mechanisms that take a budget for a protected unit."""
+        raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='distance'.")
 
     @property
     def _per_field(self) -> dict[str, str]:
-        return {} if self.per == "unit" else {"per": self.per}
+        return {} if self.per is None else {"per": self.per}
 
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():
@@ -139,6 +163,15 @@ class Mechanism(ABC):
     def __repr__(self) -> str:
         given = [(name, getattr(self, name), p.default) for name, p in inspect.signature(type(self)).parameters.items()]
         return f"{type(self).__name__}({', '.join(f'{name}={_written(value)}' for name, value, default in given if value != default)})"
+
+
+def read_per(value: Any) -> str | None:
+    """The argument `per`; raise InvalidParameter if it cannot be the name of what a table protects."""
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise InvalidParameter(
+            f"per says what the budget is for: what the table protects, such as 'person', or 'distance'. Got {value!r}.", field="per"
+        )
+    return value
 
 
 def _written(value: object) -> str:

@@ -29,7 +29,7 @@ def promise(
     `answers`: where the facts are of real-valued answers.
     """
     lattice = facts.lattice
-    secrets = secrets_of(facts.moves, facts.protected_unit, facts.records)
+    secrets = secrets_of(facts.moves, facts.protected, facts.records)
     if answers is not None:
         secrets = replace(secrets, person_can_be_added=False, reach={norm_of(distance): answers.reach})
     known_sums, known = known_by_identities(lattice.kept)

@@ -20,9 +20,10 @@ from holdfast.lattices.norms import L1, NORMS, Norm, NormName
 from holdfast.laws import Gaussian, Rounded
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import Mechanism, Per
+from holdfast.mechanisms.mechanism import Mechanism, read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
@@ -31,6 +32,7 @@ from holdfast.tables.grid import MAX_PLACES, Grid
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
 SCALED = f"No grid has more than {MAX_PLACES} places: multiply answers and sensitivity by a constant, such as 1000"
+_NO_DISTANCE = "answers have a sensitivity, and a budget for whoever moves them by that much"
 _GRID_BY_PAIR = "on the grid the least noise proved for one person is taken, and no other calibration. Leave calibration out."
 
 
@@ -42,7 +44,7 @@ class SubspaceMechanism(Mechanism):
     of_projection: ClassVar[bool] = False
     """Whether it is the sensitivity of the query's projection, where that is known."""
     takes_answers = True
-    per: Per = "person"
+    per: str | None = None
 
     def sensitivity(self, grid: Grid) -> Fraction:
         """In the norm of the noise, squared for l2; refused where it was not given."""
@@ -132,6 +134,19 @@ def _floor_of_sum(one: Fraction, other: Fraction) -> int:
     return n
 
 
+def _read_protected(per: str | None) -> str | None:
+    """The argument `per`; raise InvalidParameter for "distance"."""
+    if per == DISTANCE:
+        raise InvalidParameter(f"per='distance': {_NO_DISTANCE}. Leave per out.", field="per")
+    return read_per(per)
+
+
+def _check_key(per: str | None) -> str | None:
+    if per == DISTANCE:
+        raise InvalidKey("per", f'{_NO_DISTANCE}. Write per = "person", or what the file protects.')
+    return per
+
+
 class _Laplace(SubspaceMechanism):
     """Laplace noise: one epsilon."""
 
@@ -139,18 +154,18 @@ class _Laplace(SubspaceMechanism):
     norm = "l1"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
-    def __init__(self, epsilon: Exact) -> None:
-        self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"))
+    def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
+        self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=_read_protected(per))
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
-        return cls._from_checked(epsilon=values["epsilon"])
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+        return cls._from_checked(epsilon=values["epsilon"], per=_check_key(per))
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon)}
+        return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
-    def channel(self, facts: Facts) -> Channel:
+    def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
         rate = self.epsilon / answers.reach
         return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
@@ -167,6 +182,7 @@ class ProjectedLaplace(_Laplace):
     """
 
     epsilon: Fraction
+    per: str | None
     name = "projected-laplace"
 
 
@@ -181,6 +197,7 @@ class ExtendedLaplace(_Laplace):
     """
 
     epsilon: Fraction
+    per: str | None
     name = "extended-laplace"
 
 
@@ -206,7 +223,13 @@ class _Gaussian(SubspaceMechanism):
     )
 
     def __init__(
-        self, epsilon: Exact | None = None, delta: Exact | None = None, *, rho: Exact | None = None, calibration: Calibration = "analytic"
+        self,
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        calibration: Calibration = "analytic",
+        per: str | None = None,
     ) -> None:
         if (epsilon is None) is not (delta is None) or (epsilon is None) is (rho is None):
             raise InvalidParameter("A Gaussian takes epsilon with delta, or rho. Give one of the two.")
@@ -215,22 +238,24 @@ class _Gaussian(SubspaceMechanism):
             delta=None if delta is None else ordinary(probability(delta, "delta"), "delta"),
             rho=None if rho is None else ordinary(budget(rho, "rho"), "rho"),
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
+            per=_read_protected(per),
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         given = {name for name in ("rho", "epsilon", "delta") if name in values}
         if given not in ({"rho"}, {"epsilon", "delta"}):
             wrong = "rho" if "rho" in given or not given else "delta" if "epsilon" in given else "epsilon"
             raise InvalidKey(wrong, "a Gaussian takes epsilon with delta, or rho. Give one of the two.")
-        return cls._from_checked(**{name: values.get(name) for name in ("rho", "epsilon", "delta")}, calibration="analytic")
+        numbers = {name: values.get(name) for name in ("rho", "epsilon", "delta")}
+        return cls._from_checked(**numbers, calibration="analytic", per=_check_key(per))
 
     @property
     def parameters(self) -> dict[str, str]:
         given = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
-        return {name: format_exact(value) for name, value in given.items() if value is not None}
+        return {**{name: format_exact(value) for name, value in given.items() if value is not None}, **self._per_field}
 
-    def channel(self, facts: Facts) -> Channel:
+    def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
         if self.calibration != "analytic":
             raise InvalidParameter(f"calibration={self.calibration!r}: {_GRID_BY_PAIR}")
@@ -260,6 +285,7 @@ class ProjectedGaussian(_Gaussian):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
+    per: str | None
     name = "projected-gaussian"
 
 
@@ -277,5 +303,6 @@ class ExtendedGaussian(_Gaussian):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
+    per: str | None
     name = "extended-gaussian"
     of_projection = True

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.laws import Suppressed
-from holdfast.mechanisms.mechanism import Mechanism, Per
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.promise import promise
 
 
@@ -25,12 +25,12 @@ class Suppression(Mechanism):
     has_budget = False
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: Per) -> Self:
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
         return cls()
 
     @property
     def parameters(self) -> dict[str, str]:
         return {}
 
-    def channel(self, facts: Facts) -> Channel:
+    def make_channel(self, facts: Facts) -> Channel:
         return Channel(facts, Suppressed(), promise(facts, "pure", "l1", epsilon=Fraction(0)))

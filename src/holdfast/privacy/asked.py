@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from holdfast.privacy.parameters import format_exact
 
-Per: TypeAlias = Literal["person", "unit"]
-"""What a budget is for: one person who changes cell with all records, or one unit of distance between two tables."""
-PER: tuple[Per, ...] = ("person", "unit")
+DISTANCE = "distance"
+"""What a budget of the papers is for: one unit of distance between two tables. No table protects anything of this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The numbers that were given, exact. `per` is None where they are the noise itself (sigma_squared) and no budget."""
+    """The numbers that were given, exact.
 
-    per: Per | None
+    per:  what they are for: the name of what the table protects, or "distance"; None where they are the noise itself (sigma_squared).
+    """
+
+    per: str | None
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction | None = None
@@ -31,9 +33,14 @@ class Asked:
         return {name: value for name, value in named.items() if value is not None}
 
     @property
+    def is_for_protected(self) -> bool:
+        """Whether it is a budget for what the table protects."""
+        return self.per is not None and self.per != DISTANCE
+
+    @property
     def is_pair_for_person(self) -> bool:
-        """Whether it is an (epsilon, delta) for one person."""
-        return self.per == "person" and self.epsilon is not None and self.delta is not None
+        """Whether it is an (epsilon, delta) for one person, or other protected unit."""
+        return self.is_for_protected and self.epsilon is not None and self.delta is not None
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
@@ -42,8 +49,8 @@ class Asked:
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Asked:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
-        if fields["per"] not in (None, *PER):
-            raise ValueError("a budget per something else")
+        if fields["per"] is not None and not isinstance(fields["per"], str):
+            raise TypeError("what a budget is for is a text")
         return cls(per=fields["per"], **{name: Fraction(text) for name, text in fields["parameters"].items()})
 
     def __str__(self) -> str:

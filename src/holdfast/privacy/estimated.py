@@ -30,7 +30,7 @@ def check_can_weaken(guarantee: Guarantee) -> None:
     if guarantee.kind == "zcdp" or guarantee.epsilon is None:
         raise InvalidParameter(
             "Noise drawn by a Markov chain has no zCDP promise: its error is a probability. Give epsilon and delta per unit of distance "
-            '(in a run file with per = "unit") instead of rho or sigma_squared.'
+            '(in a run file with per = "distance") instead of rho or sigma_squared.'
         )
 
 

@@ -194,7 +194,7 @@ class Guarantee:
     smallest_secret_status: Found = "exact"
     person: int | Fraction | None
     person_can_be_added: bool = False
-    unit: str = "person"
+    protect: str = "person"
     max_records: int = 1
     relation: Relation = Relation()
     exposed: Exposed = field(default_factory=Exposed)
@@ -227,8 +227,8 @@ class Guarantee:
                 raise InvalidParameter(f"{name} must be a whole number, 1 or more. Got {getattr(self, name)}.")
         if self.person is not None and self.smallest_secret > self.person:
             raise InvalidParameter(
-                f"person = {self.person} is nearer than the smallest secret, {self.smallest_secret}: then no {self.unit} can change alone. "
-                "Write person=None."
+                f"person = {self.person} is nearer than the smallest secret, {self.smallest_secret}: then no {self.protect} can change "
+                "alone. Write person=None."
             )
         self._check_status()
 
@@ -262,7 +262,7 @@ class Guarantee:
 
     @classmethod
     def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Norm | NormName, **others: Any) -> Guarantee:
-        """The guarantee with smallest secret, person, unit and max_records as `secrets_of` found them."""
+        """The guarantee with smallest secret, person, protect and max_records as `secrets_of` found them."""
         norm = norm_of(distance, "distance")
         value, status = secrets.smallest(norm)
         return cls(
@@ -272,7 +272,7 @@ class Guarantee:
             smallest_secret_status=status,
             person=secrets.person(norm),
             person_can_be_added=secrets.person_can_be_added,
-            unit=secrets.unit,
+            protect=secrets.protect,
             max_records=secrets.max_records,
             **others,
         )
@@ -327,12 +327,12 @@ class Guarantee:
         """Whether the smallest secret is at another distance than one person."""
         return self.person != self.smallest_secret
 
-    def per_unit(self, *, delta: Exact | None = None) -> Promise:
+    def per_distance(self, *, delta: Exact | None = None) -> Promise:
         """At distance 1: the parameters of the papers."""
         return self.cost(1, delta=delta)
 
     def per_person(self, *, delta: Exact | None = None) -> Promise | None:
-        """For one person (or other unit) changing all of their records; None where no person can change alone."""
+        """For one person (or what is protected) changing all of their records; None where no person can change alone."""
         return None if self.person is None else self.cost(self.person, delta=delta)
 
     def per_smallest_secret(self, *, delta: Exact | None = None) -> Promise:
@@ -349,7 +349,7 @@ class Guarantee:
             "distance": self.distance.name,
             "distances_are_squared": self.distance.is_squared,
             "relation_fields": self.relation.to_fields(),
-            "unit": self.unit,
+            "protect": self.protect,
             "max_records": self.max_records,
             "status": self.status,
             "chains": [chain.to_fields() for chain in self.chains],
@@ -367,7 +367,7 @@ class Guarantee:
                 "can_change_alone": self.person is not None,
                 "can_be_added": self.person_can_be_added,
             },
-            "per_unit": self.per_unit(delta=delta).to_fields(),
+            "per_distance": self.per_distance(delta=delta).to_fields(),
             "per_person": None if per_person is None else per_person.to_fields(),
             "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
             **({"key_is_shared": True} if self.key_is_shared else {}),
@@ -382,8 +382,8 @@ class Guarantee:
         same = [name for name, value in self.relation.to_fields().items() if value]
         return {
             **({} if self.asked is None else {"asked": str(self.asked)}),
-            f"one {self.unit}": "none can change alone" if person is None else str(person),
-            f"one unit of {self.distance}": str(self.per_unit()),
+            f"one {self.protect}": "none can change alone" if person is None else str(person),
+            f"one unit of {self.distance}": str(self.per_distance()),
             **({"smallest secret": str(self.per_smallest_secret())} if self.secret_differs else {}),
             "kind": self.kind,
             "relation": ", ".join(same) or "all tables",

@@ -29,7 +29,7 @@ class Secrets:
     l2_squared_status: Found
     person_can_move_alone: bool
     person_can_be_added: bool
-    unit: str = "person"
+    protect: str = "person"
     max_records: int = 1
     reach: Mapping[Norm, int] | None = None
     """For real-valued answers: how far one person can move them, by norm; squared for l2."""
@@ -52,18 +52,19 @@ class Secrets:
         return norm.person_adding(self.max_records) if self.person_can_be_added else None
 
 
-def secrets_of(lattice: Lattice, unit: str = "person", max_records: int = 1) -> Secrets:
+def secrets_of(lattice: Lattice, protect: str = "person", max_records: int = 1) -> Secrets:
     """What a lattice of moves leaves to protect.
 
-    Given:       max_records >= 1: the records one unit may have; by moving them all it changes the table by at most 2 max_records in l1.
+    Given:       max_records >= 1: the records one protected unit may have; by moving them all it changes the table by at most
+                 2 max_records in l1.
     Guarantees:  see Secrets; from the kept statements and the universe alone, never from counts. NothingLeft where no move is left.
     """
     max_records = at_least_one(max_records, "max_records")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
     if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):
-        can_move = False  # further than one unit can reach; lower bounds prove it too
+        can_move = False  # further than one protected unit can reach; lower bounds prove it too
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True
     else:
         can_move = lattice.one_can_move()
-    return Secrets(l1.value, l2.value, l1.status, l2.status, can_move, lattice.free_cells > 0, unit, max_records)
+    return Secrets(l1.value, l2.value, l1.status, l2.status, can_move, lattice.free_cells > 0, protect, max_records)

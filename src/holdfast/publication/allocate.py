@@ -23,9 +23,10 @@ from holdfast.lattices.shapes import Units
 from holdfast.laws.level_design import Floats, Margin, MarginVariances
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.levels import Shares, arranged, margin_of, read_workload
-from holdfast.mechanisms.mechanism import PER, Mechanism, Per
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
 from holdfast.mechanisms.share_design import Objective, best_shares, closed_form
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.parameters import budget, format_exact, ordinary, round_up
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.allocation import PASTE, allocation_lines, run_file_lines
@@ -124,7 +125,7 @@ def allocate(
     *,
     goal: Goal = "targets",
     rho: Exact | None = None,
-    per: Per = "unit",
+    per: str | None = None,
 ) -> Allocation:
     """Shares of the budget for levels and margins, the best for a goal; for targets also the least budget that reaches them.
 
@@ -134,12 +135,12 @@ def allocate(
                  goals the numbers say how much a variance counts, and rho is given: "sum" is for the least sum over all numbers of the
                  workload, "largest" for the least largest one, "relative" for the least largest one relative to the mean of its margin
                  (which nobody needs to know: the numbers of a margin add up to the same total in all).
+                 `per`: what rho is for, as for mechanisms.
     Guarantees:  exact shares that add up to one; with "targets" no standard deviation that the plan shows for them is above its target (to
                  twelve digits). `within` bounds how much better other shares of these margins could be. No count is read.
     Reference:   [theory T155], [theory T156].
     """
     check_choice(goal, GOALS, "goal")
-    check_choice(per, PER, "per")
     if (rho is None) is not (goal == "targets"):
         said = "finds rho: leave it out" if goal == "targets" else "divides a budget: give rho, such as rho='1/10'"
         raise InvalidParameter(f"goal={goal!r} {said}.")
@@ -164,15 +165,15 @@ def allocate(
         if part or margin in places:  # a wanted margin is named without a share too, so that plans show its error
             levels.setdefault(level, {})[name] = part
     asked = _least(design.value, per, facts.records) if rho is None else ordinary(budget(rho, "rho"), "rho")
-    mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per)
-    unit = mechanism.per_unit(facts.records).rho
-    assert unit is not None
+    mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
+    rho_per_distance = mechanism.for_distance(facts.records).rho
+    assert rho_per_distance is not None
     rows = []
-    for share, values in zip(wanted, variances.at(2 * float(unit) * np.array(design.shares, dtype=np.float64)), strict=True):
+    for share, values in zip(wanted, variances.at(2 * float(rho_per_distance) * np.array(design.shares, dtype=np.float64)), strict=True):
         target = share.share if goal == "targets" else None
         rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(float(values.max()))))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
-    value = float(unit) if goal == "targets" else design.value
+    value = float(rho_per_distance) if goal == "targets" else design.value
     return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
 
 
@@ -229,9 +230,9 @@ def _factors(variances: MarginVariances, numbers: Sequence[float], goal: Goal) -
             yield np.full(len(many), number * (many.sum() ** 2 if goal == "relative" else 1.0))
 
 
-def _least(value: float, per: Per, records: int) -> Fraction:
+def _least(value: float, per: str | None, records: int) -> Fraction:
     """The budget that reaches all targets, where `value` is what rho = 1 for one unit of distance leaves of the worst."""
-    return round_up(Fraction(value) * (1 - DOUBT) * (L2.person_moving(records) if per == "person" else 1), DIGITS)
+    return round_up(Fraction(value) * (1 - DOUBT) * (1 if per == DISTANCE else L2.person_moving(records)), DIGITS)
 
 
 def _up(value: float) -> float:

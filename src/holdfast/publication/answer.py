@@ -59,7 +59,7 @@ def answer(
     universe: Universe | None = None,
     names: Sequence[str] | None = None,
     value: str = "value",
-    unit: str = "person",
+    protect: str = "person",
     name: str | None = None,
     key: NoiseKey | None = None,
     ledger: Ledger | NewLedger | None = None,
@@ -74,9 +74,9 @@ def answer(
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
-                 one `unit` can move them. Or a query matrix of rational numbers and a `histogram` of counts: the answers are their product
-                 and the sensitivity is computed, for `neighbours` that replace one record by another or add and remove one,
-                 and have the same invariants; refused where there are none.
+                 one person (or what `protect` names) can move them. Or a query matrix of rational numbers and a `histogram` of counts:
+                 the answers are their product and the sensitivity is computed, for `neighbours` that replace one record by another or add
+                 and remove one, and have the same invariants; refused where there are none.
                  `invariants`: a matrix C of rational numbers, one column for each answer, or statements such as hf.margin over a
                  `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
                  multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.
@@ -95,7 +95,7 @@ def answer(
     statements = read_invariants(invariants, len(cells))
     moves = lattice(cells, statements)
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
-    table = on_the_grid(query.values, moves, grid, value=value, unit=unit, name=name)
+    table = on_the_grid(query.values, moves, grid, value=value, protect=protect, name=name)
     return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
 
 
@@ -265,7 +265,7 @@ def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMec
     return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
 
-def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value: str, unit: str, name: str | None) -> Table:
+def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value: str, protect: str, name: str | None) -> Table:
     """The confidential table of answers in steps of the grid."""
     if grid.on_grid:
         steps = [entry / grid.step for entry in values]
@@ -280,4 +280,4 @@ def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value
         warnings.warn(moved_totals_sentence(len(found.moved_totals), grid.step_text), HoldfastWarning, stacklevel=3)
     assert moves.universe is not None
     known = replace(grid, moved=len(found.moved_totals))
-    return Table(moves.universe, found.integers, count=value, unit=unit, name=name, grid=known)
+    return Table(moves.universe, found.integers, count=value, protect=protect, name=name, grid=known)

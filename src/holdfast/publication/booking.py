@@ -372,7 +372,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     """Refuse to go on with a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
     asked = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint)
-    same = ("mechanism", "parameters", "unit", "max_records", "universe", "statements", "revision_of", "answers", DISJOINT)
+    same = ("mechanism", "parameters", "protect", "max_records", "universe", "statements", "revision_of", "answers", DISJOINT)
     if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 

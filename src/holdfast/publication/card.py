@@ -40,8 +40,9 @@ from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "3.6"
-"""3.6: releases with which this one was declared to share no person, and why.
+SCHEMA_VERSION = "4.0"
+"""4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for.
+3.6: releases with which this one was declared to share no person, and why.
 3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
 3.3: the language of the pages, and what the ledger had granted.
@@ -162,9 +163,9 @@ class TableInfo(Part):
     universe_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] = Field(
         description="SHA-256 of the public list of columns and cells, so that two releases can be seen to share it. Counts do not enter."
     )
-    unit: Text = Field(description="Whose privacy is promised, such as person or household.")
+    protect: Text = Field(description="Whose privacy is promised, such as person or household.")
     max_records: Annotated[int, Field(ge=1)] | None = Field(
-        description="The most records one unit may have in the table; null if the promise is for one record."
+        description="The most records one person (or what is protected) may have in the table; null if the promise is for one record."
     )
     public_columns: Annotated[tuple[PublicColumn, ...], Strict(False)] = Field(
         description="Public columns of the table that bounds come from, in full. Else empty."
@@ -354,7 +355,7 @@ class Card(Part):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["3.6"] = Field(description="Version of this schema.")
+    schema_version: Literal["4.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")
@@ -559,7 +560,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _path(loc: Sequence[int | str]) -> str:
-    """guarantee.per_unit, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped, since a damaged file may hold anything."""
+    """guarantee.per_distance, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped: a damaged file may hold anything."""
     text = ""
     for part in loc:
         if isinstance(part, int):

@@ -55,9 +55,9 @@ class ChainBlocks(Part):
 class AskedInfo(Part):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 
-    per: Literal["person", "unit"] | None = Field(
-        description="What the budget is for: one unit of distance between two tables, or one person (or other unit) who changes cell with "
-        "all records; null if the noise itself was asked for."
+    per: str | None = Field(
+        description="What the budget is for: the name of what the table protects, changing cell with all records; or distance, for one "
+        "unit of distance between two tables; null if the noise itself was asked for."
     )
     parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
     words: Text = Field(description="The same in words.")
@@ -70,8 +70,10 @@ class GuaranteeInfo(Part):
     kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
     parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
-    unit: Text = Field(description="Whose privacy is promised.")
-    max_records: Annotated[int, Field(ge=1)] = Field(description="Records of one unit that the promise counts on at most.")
+    protect: Text = Field(description="Whose privacy is promised.")
+    max_records: Annotated[int, Field(ge=1)] = Field(
+        description="Records of one person (or what is protected) that the promise counts on at most."
+    )
     relation: Text = Field(description="Between which tables the promise holds. Tables outside this relation can be told apart.")
     relation_fields: RelationInfo = Field(description="The same as fields.")
     status: Literal["exact", "estimated"] = Field(description="Standing of the promise: exact, or estimated with a stated confidence.")
@@ -81,10 +83,10 @@ class GuaranteeInfo(Part):
     )
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
     answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
-    per_unit: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
+    per_distance: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(
-        description="The promise when one person (or other unit) changes its answers; null if no person can change alone without changing "
-        "a kept total. Numbers are rounded up."
+        description="The promise when one person (or what is protected) changes its answers; null if no person can change alone without "
+        "changing a kept total. Numbers are rounded up."
     )
     smallest_secret: Costs = Field(
         description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."

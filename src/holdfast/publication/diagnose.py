@@ -376,7 +376,9 @@ def diagnose(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    channel = mechanism.channel(Facts.of(table, keep))  # from here on no count can be reached
+    facts = Facts.of(table, keep)  # from here on no count can be reached
+    mechanism = mechanism.for_facts(facts)
+    channel = mechanism.channel(facts)
     if type(channel.target) not in DECAYS:
         raise InvalidParameter(
             f"{mechanism.name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."

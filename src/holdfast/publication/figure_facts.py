@@ -183,6 +183,6 @@ def example_of(plan: Plan, table: ReleasedTable) -> Example | None:
     value = float(table.values[cell])
     low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
     names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
-    numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.unit:.{plan.sum_digits}g}") for v in (both, apart))
+    numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.step:.{plan.sum_digits}g}") for v in (both, apart))
     own = float(deviations[cell]), low, high, found is not None
     return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)

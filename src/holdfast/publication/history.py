@@ -61,7 +61,7 @@ def public_facts(
 def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None) -> dict[str, Any]:
     """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what."""
     return {
-        "unit": own.protected_unit,
+        "protect": own.protected,
         DISTANCE: guarantee.distance.name,
         **({} if guarantee.answers is None else {ANSWERS: guarantee.answers.to_fields()}),
         **({} if disjoint is None else {DISJOINT: disjoint.to_fields()}),

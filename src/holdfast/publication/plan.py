@@ -114,7 +114,7 @@ class Plan:
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        two, six = (np.array([float(f"{v**0.5 * self.unit:.{digits}g}") for v in variances])[which] for digits in (2, 6))
+        two, six = (np.array([float(f"{v**0.5 * self.step:.{digits}g}") for v in variances])[which] for digits in (2, 6))
         rounded = np.where(self.covariance.rough(), two, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False
@@ -127,8 +127,8 @@ class Plan:
         return 2 if self.covariance is not None and self.covariance.sums_are_rough else 6
 
     @property
-    def unit(self) -> float:
-        """What one unit of the noise is: 1 for counts, the step of the grid for answers. Errors are told in values."""
+    def step(self) -> float:
+        """What one step of the noise is: 1 for counts, the step of the grid for answers. Errors are told in values."""
         return 1.0 if self.facts.grid is None else float(self.facts.grid.step)
 
     @cached_property
@@ -170,7 +170,7 @@ class Plan:
                 continue
             rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
-            deviation = max(largest, 0.0) ** 0.5 * self.unit
+            deviation = max(largest, 0.0) ** 0.5 * self.step
             yield column, None if math.isnan(largest) else float(f"{deviation:.2g}") if self.sum_digits == 2 else deviation
 
     def _sums_looked_at(self, sums: int) -> int:
@@ -294,7 +294,7 @@ class Plan:
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
         if self.disjoint is not None:
-            yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected_unit)
+            yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected)
         if facts.grid is not None:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
@@ -376,6 +376,7 @@ def prepare(
         raise InvalidParameter(
             for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__)
         )
+    mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")

@@ -18,7 +18,7 @@ class Price:
     """The charge for one person who changes cell, in the account's currency; None where it has none there (`problem` says why)."""
 
     dataset: str
-    unit: str
+    protect: str
     currency: str
     cost: Fraction | None
     balance: Balance | None
@@ -32,7 +32,7 @@ class Price:
         """JSON-ready, exact."""
         held = dict.fromkeys(("granted", "spent", "left"), None) if self.balance is None else self.balance.to_fields()
         return {
-            **{"dataset": self.dataset, "unit": self.unit, "currency": self.currency},
+            **{"dataset": self.dataset, "protect": self.protect, "currency": self.currency},
             "cost": None if self.cost is None else str(self.cost),
             **{name: held[name] for name in ("granted", "spent", "left")},
             **{"problem": self.problem, "resumable": self.resumable},
@@ -54,9 +54,9 @@ def price(plan: Plan, account: Account, release_id: str, disjoint: Disjoint | No
     except HoldfastError as error:
         problem = str(error)
     balance = held.balance() if held.takes_releases else None
-    return Price(account.dataset, plan.facts.protected_unit, currency, cost, balance, problem, account.secret is not None)
+    return Price(account.dataset, plan.facts.protected, currency, cost, balance, problem, account.secret is not None)
 
 
 def without_ledger(plan: Plan, dataset: str, problem: str) -> Price:
     """Where the ledger of the release cannot be used."""
-    return Price(dataset, plan.facts.protected_unit, "epsilon", None, None, problem, False)
+    return Price(dataset, plan.facts.protected, "epsilon", None, None, problem, False)

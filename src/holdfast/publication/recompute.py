@@ -221,7 +221,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
-    facts = Facts(lattice(cells, statements), statements, said.unit, said.max_records, said.count, said.name, **own)
+    facts = Facts(lattice(cells, statements), statements, said.protect, said.max_records, said.count, said.name, **own)
     if facts.grid is not None and facts.grid.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)

@@ -121,12 +121,12 @@ class Run:
             return name
         if not self.mechanism.has_budget:
             return f"{name}: {said}"
-        if self.mechanism.per == "unit":
+        if self.mechanism.per_distance:
             return f"{name}: {said}, per unit of distance"
         if self._answer is not None:
-            return f"{name}: {said}, for one {self._table.unit}"
+            return f"{name}: {said}, for one {self._table.protect}"
         records = "1 record" if self.max_records == 1 else f"{self.max_records} records"
-        return f"{name}: {said}, for one {self._table.unit} of at most {records} {who(self._table.unit)} changes cell"
+        return f"{name}: {said}, for one {self._table.protect} of at most {records} {who(self._table.protect)} changes cell"
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
@@ -164,11 +164,16 @@ class Run:
             on_grid=said.on_grid,
         )
         grid = self._grid(said, cells)
-        return on_the_grid(values, lattice(cells, self.keep), grid, value=said.value, unit=said.unit, name=said.name)
+        return on_the_grid(values, lattice(cells, self.keep), grid, value=said.value, protect=said.protect, name=said.name)
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        common: dict[str, Any] = {"unit": section.unit, "max_records": section.max_records, "name": section.name, "query": section.query}
+        common: dict[str, Any] = {
+            "protect": section.protect,
+            "max_records": section.max_records,
+            "name": section.name,
+            "query": section.query,
+        }
         reading: dict[str, Any] = {name: getattr(section, name) for name in ("separator", "encoding", "sheet", "query_seconds")}
         common |= {"allow_similar_codes": section.allow_similar_codes} | reading
         if section.count is not None:

@@ -14,9 +14,10 @@ from holdfast.errors import InvalidStatement
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice
-from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import PER, Mechanism, Per
+from holdfast.mechanisms.keys import GOT, InvalidKey
+from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.parameters import format_short
 from holdfast.publication.runfile_errors import Place, Problem, file_label, of_key, quoted
 from holdfast.publication.runfile_sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
@@ -147,30 +148,40 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
             raise Problem(("release", key.name), told)
     try:
         values = {name: keys[name].read(raw) for name, raw in release.own.items()}
-        made = chosen.from_run_file(values, release.per or "unit")
+        _check_known(release.per, table.protect)
+        made = chosen.from_run_file(values, release.per or (table.protect if chosen.takes_answers else DISTANCE))
         if release.per is None and made.has_budget:
             raise InvalidKey("per", f"this key is missing: it says what the budget is for. {_lines_to_choose(chosen, values, table)}")
-        _check_per(made, release.per)
+        _check_per(made, release.per, table.protect)
         return made
     except InvalidKey as error:
-        problem = of_key(error, release.own.get(error.key))
+        problem = of_key(error, release.per if error.key == "per" else release.own.get(error.key))
     raise problem
 
 
-def _check_per(made: Mechanism, per: Per | None) -> None:
+def _check_known(per: str | None, protected: str) -> None:
+    """Raise InvalidKey if `per` is neither what the table protects nor "distance"."""
+    if per not in (None, protected, DISTANCE):
+        raise InvalidKey("per", f"must be one of {quoted(protected)}, {quoted(DISTANCE)}. Got {GOT}.", (protected, DISTANCE))
+
+
+def _check_per(made: Mechanism, per: str | None, protected: str) -> None:
     """That `per` stands only where there is a budget, and that the mechanism has taken it over."""
     if per is not None and not made.has_budget:
         given = "".join(f" with {name} = {value}" for name, value in made.parameters.items())
         raise InvalidKey("per", f'this key says what a budget is for, and mechanism = "{made.name}"{given} has none. Leave it out.')
     if per is not None and made.per != per:
-        raise InvalidKey("per", f'mechanism = "{made.name}" takes a budget per = "{made.per}" only. Write per = "{made.per}".')
+        only = made.per or protected
+        raise InvalidKey("per", f'mechanism = "{made.name}" takes a budget per = "{only}" only. Write per = "{only}".')
 
 
 def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: TableSection) -> str:
     """The lines that this mechanism takes with these keys, and what each would mean: what one unit costs, and what one person costs."""
-    one = f"one {table.unit} {who(table.unit)} changes cell" + ("" if table.max_records == 1 else f" with {table.max_records} records")
+    one = f"one {table.protect} {who(table.protect)} changes cell" + (
+        "" if table.max_records == 1 else f" with {table.max_records} records"
+    )
     lines = []
-    for per in PER:
+    for per in (table.protect, DISTANCE):
         with suppress(InvalidKey):
             made = chosen.from_run_file(values, per)
             if made.per == per:
@@ -181,10 +192,10 @@ def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: 
 def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
     numbers = {} if made.asked is None else made.asked.numbers
     asked = _numbers(numbers)
-    if made.per == "person":
+    if not made.per_distance:
         return f"{asked} for {one}"
     # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
-    guarantee = made.channel(Facts(Lattice([[1, 1]]), unit=table.unit, max_records=table.max_records)).guarantee
+    guarantee = made.channel(Facts(Lattice([[1, 1]]), protect=table.protect, max_records=table.max_records)).guarantee
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
     person = _numbers({name: getattr(cost, name) for name in numbers})
     squared = "squared " if "rho" in numbers else ""

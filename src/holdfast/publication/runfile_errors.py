@@ -36,7 +36,7 @@ EXAMPLES = {
     "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"',
     "table.public": "public = true",
     "table.allow_similar_codes": "allow_similar_codes = true",
-    "table.unit": 'unit = "person"',
+    "table.protect": 'protect = "person"',
     "table.max_records": "max_records = 1",
     "table.id": 'id = "person_number"',
     "table.record_key": 'record_key = "rkey"',
@@ -61,7 +61,7 @@ EXAMPLES = {
     "release.office": 'office = "Statistical Office"',
     "release.approver": 'approver = "A. Chief, Director"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
-    "release.per": 'per = "person" or per = "unit"',
+    "release.per": 'per = "person" or per = "distance"',
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
     "release.view_base": "view_base = 1",
@@ -76,6 +76,7 @@ EXAMPLES = {
 """What to write, by field; a field within one of these shares its example."""
 
 OTHER_WORDS = {
+    "table.unit": "protect",
     "table.person": "id",
     "table.columns": "cells",
     "table.codes": "cells",

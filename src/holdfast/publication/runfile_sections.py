@@ -17,7 +17,7 @@ from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.statements import Areas, Linear, Subset
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.privacy.asked import Per
+from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.ledger.disjoint import MAX_BECAUSE, check_because
 from holdfast.privacy.ledger.values import MAX_NAME, name_of
 from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
@@ -65,6 +65,13 @@ def _because(value: object) -> str:
     return str(value)
 
 
+def _protect(value: object) -> str:
+    name = _line(value)
+    if name == DISTANCE:
+        refuse(f'"{DISTANCE}" names nobody: per = "{DISTANCE}" is a budget for one unit of distance. Write protect = "person".')
+    return name
+
+
 @dataclass(frozen=True, eq=False)
 class _Listed:
     """In the schema of run files: one of these, as they are when it is made."""
@@ -73,6 +80,16 @@ class _Listed:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"enum": list(self.choices)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Suggested:
+    """In the schema of run files: one of these, which editors complete, or another text."""
+
+    choices: Collection[str]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"enum": list(self.choices)}, handler(core)]}
 
 
 def _one_of(choices: Collection[str]) -> Any:
@@ -270,7 +287,7 @@ class TableSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
+    protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
     record_key: str | None = None
@@ -295,7 +312,7 @@ class AnswerSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
-    unit: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] = "person"
+    protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
     labels: dict[str, LabelsSection] = {}
@@ -419,7 +436,7 @@ class ReleaseSection(Section):
     office: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
-    per: Per | None = None
+    per: Annotated[str, Field(min_length=1, max_length=MAX_NAME), _Suggested(("person", DISTANCE))] | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     view_base: Annotated[int, PlainValidator(_view_base), _Listed(BASES)] | None = None

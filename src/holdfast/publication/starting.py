@@ -44,11 +44,12 @@ class Choices:
     cells: tuple[str, ...]
     count: str | None
     keep: tuple[str, ...] = (TOTAL,)
-    unit: str = "person"
+    protect: str = "person"
     public: bool = False
     epsilon: str | None = "1"
     rho: str | None = None
-    per: str = "person"
+    per: str | None = None
+    """What the budget is for; None for what is protected."""
     release_id: str | None = None
 
 
@@ -115,14 +116,14 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         cells=chosen.cells,
         count=chosen.count,
         codes=_codes(source, chosen),
-        unit=chosen.unit,
+        protect=chosen.protect,
         public=chosen.public,
         total=TOTAL in chosen.keep,
         margins=[kept.split(":") for kept in chosen.keep if kept != TOTAL],
         release_id=chosen.release_id or likely_id(source),
         mechanism="generalized-gaussian" if gaussian else "generalized-laplace",
         budget=budget,
-        per=chosen.per,
+        per=chosen.per or chosen.protect,
     )
 
 

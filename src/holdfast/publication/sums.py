@@ -203,7 +203,7 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
         if found is not None:
             return _rounded(found, 6)
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
-    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.unit, plan.sum_digits)
+    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits)
 
 
 def _rounded(values: Floats, digits: int) -> Floats:

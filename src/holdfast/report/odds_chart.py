@@ -13,11 +13,11 @@ WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
 
 
-def odds_figure(say: Say, unit: str, guess: Guess) -> Figure:
+def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
     """Two bars: the largest share of right guesses with the table; without it half of them are right."""
     before, after, odds = Fraction(1, 2), guess.right, guess.odds
     shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
-    title = say("statement.odds_title", unit=unit, before=hundredths(before), after=hundredths(after))
+    title = say("statement.odds_title", protected=protected, before=hundredths(before), after=hundredths(after))
     picture = tag(
         "svg",
         tag("title", title, id="odds-title"),

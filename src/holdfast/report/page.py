@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from holdfast.report.frame import Say
 from holdfast.report.html import Html, capital, join, name, number, rounded_up, settings, short, show, tag, text, three_digits
+from holdfast.wording.budget import is_for_protected
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -269,13 +270,13 @@ def _is_squared(card: Card) -> bool:
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
     guarantee, say = card["guarantee"], say_of(card)
-    unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
-    one = say("page.cost_one", unit=unit)
+    protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
+    one = say("page.cost_one", protected=protected)
     rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), str(asked["words"]))]
     if alone is None:
-        rows.append((one, say(f"page.cost_nobody_{noun(card)}", unit=unit)))
+        rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:
-        asked_so = asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
+        asked_so = asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
         if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
             rows.append((one, promised(say, alone)))
     return [*rows, *distance_rows(card)]
@@ -287,7 +288,7 @@ def distance_rows(card: Card) -> list[tuple[str, str]]:
     secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_words(card), step_of(card)
     measure = secret.get("distance squared", secret.get("distance"))
     each = say("page.cost_each", distance=distance) if step is None else say("page.cost_each_step", step=step, distance=distance)
-    rows: list[tuple[str, str]] = [(each, promised(say, guarantee["per_unit"]))]
+    rows: list[tuple[str, str]] = [(each, promised(say, guarantee["per_distance"]))]
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
         smallest = say("page.cost_smallest")
         if measure is not None:

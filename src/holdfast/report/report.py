@@ -145,7 +145,7 @@ def _what(card: Card) -> Section:
     made = "suppressed" if is_suppressed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
     said = (
         say(which, count=card["table"]["cells"], name=name(table_name(card)), columns=columns, **nouns(card)),
-        say(f"report.made_{made}", unit=card["guarantee"]["unit"]),
+        say(f"report.made_{made}", protected=card["guarantee"]["protect"]),
         say("report.totals", count=totals) if totals else say("report.totals_none"),
     )
     return _section("what", say("report.what"), paragraph(sentences(said)))

@@ -47,6 +47,7 @@ from holdfast.report.page import (
     without_noise,
 )
 from holdfast.report.parts import Figure, Tile
+from holdfast.wording.budget import is_for_protected
 from holdfast.wording.odds import Guess
 from holdfast.wording.statements import kept_words, labels_of
 
@@ -98,7 +99,7 @@ def statement_html(card: Card, view: Mapping[str, Any] | None = None) -> str:
 def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None) -> StatementFacts:
     """Everything on the page but its frame."""
     release, guarantee = card["release"], card["guarantee"]
-    unit = guarantee["unit"]
+    protected = guarantee["protect"]
     person = guarantee["per_person"] is not None
     costs = guarantee["per_person"] or guarantee["smallest_secret"]
     rho = _exact(costs.get("rho")) if costs.get("kind") == "zcdp" else None
@@ -106,8 +107,10 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
     return StatementFacts(
         budget=_budget(card, say),
         budget_words=_budget_words(card, say),
-        meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card['kept']['totals'] else '_free'}", unit=unit),
-        odds=odds_figure(say, unit, guess),
+        meaning=say(
+            f"statement.meaning_{'person' if person else 'secret'}{'' if card['kept']['totals'] else '_free'}", protected=protected
+        ),
+        odds=odds_figure(say, protected, guess),
         meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
         exposed=exposed_words(card, SHOWN_EXPOSED),
@@ -134,23 +137,30 @@ def _exact(value: str | float | None) -> Fraction:
         return Fraction(10**6)
 
 
+def _asked_note(card: Card, say: Say) -> str | Html:
+    """What the budget was asked for."""
+    asked = card["guarantee"]["asked"]
+    if is_for_protected(asked):
+        return say("statement.asked_person", protected=card["guarantee"]["protect"])
+    return say("statement.asked_noise") if asked["per"] is None else say("statement.asked_distance", distance=distance_words(card))
+
+
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     """The budget for one person, as asked for, and where it is recorded and granted."""
     guarantee, release = card["guarantee"], card["release"]
-    unit, asked, alone = guarantee["unit"], guarantee["asked"], guarantee["per_person"]
+    protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
     tiles = []
-    as_asked = alone is not None and asked is not None and asked["per"] == "person" and same_numbers(asked["parameters"], alone)
+    as_asked = alone is not None and asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
     if alone is None:
         value, note = _large(guarantee["smallest_secret"], say)
-        nobody = say("statement.nobody_alone", unit=unit)
+        nobody = say("statement.nobody_alone", protected=protected)
         tiles.append(Tile(say("statement.budget_secret"), value, join(note, ". " if note else "", nobody)))
     else:
         label = "statement.budget_person_asked" if as_asked else "statement.budget_person"
         pair = as_asked and "rho" not in asked["parameters"]  # what was requested stands large, not the rho that it was turned into
-        tiles.append(Tile(say(label, unit=unit), *(_large_pair if pair else _large)(alone, say)))
+        tiles.append(Tile(say(label, protected=protected), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
-        notes = {"person": say("statement.asked_person", unit=unit), "unit": say("statement.asked_unit", distance=distance_words(card))}
-        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), notes.get(asked["per"], say("statement.asked_noise"))))
+        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), _asked_note(card, say)))
     if release["ledger"] is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))
     else:
@@ -282,12 +292,12 @@ def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
 
 
 def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
-    unit, records, answers = card["guarantee"]["unit"], card["table"]["max_records"], card["guarantee"]["answers"]
+    protected, records, answers = card["guarantee"]["protect"], card["table"]["max_records"], card["guarantee"]["answers"]
     lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
     if answers is not None:
         lines += [say("statement.neighbours"), say("statement.not_declared")]
     elif not is_suppressed(card):  # without noise there is no loss, however many records
-        lines.append(say("statement.records_one") if records is None else say("statement.records_max", count=records, unit=unit))
+        lines.append(say("statement.records_one") if records is None else say("statement.records_max", count=records, protected=protected))
     lines += [say("statement.not_groups"), say("statement.not_others"), say("statement.not_several")]
     if not is_suppressed(card):
         lines.append(say("statement.not_key"))

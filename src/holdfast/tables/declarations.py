@@ -23,7 +23,7 @@ from holdfast.tables.table import (
     check_listing,
     checked_columns,
     checked_max_records,
-    checked_unit,
+    checked_protect,
     column_list,
     declared_universe,
     names_list,
@@ -38,7 +38,7 @@ class Declarations:
 
     universe: Universe
     count_name: str = "count"
-    unit: str = "person"
+    protect: str = "person"
     max_records: int | None = 1
     name: str | None = None
     public_columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Declarations:
         public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
-        unit: str = "person",
+        protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
         query: str | None = None,
@@ -86,7 +86,7 @@ class Declarations:
                         source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes, unread=others
                     )
         own = checked_columns(dict(zip(named, values, strict=True)), made, count)
-        return cls(made, count, checked_unit(unit), checked_max_records(max_records), name, own)
+        return cls(made, count, checked_protect(protect), checked_max_records(max_records), name, own)
 
     @classmethod
     def from_records(
@@ -98,7 +98,7 @@ class Declarations:
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
         count: str = "count",
-        unit: str = "person",
+        protect: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
         record_key: str | None = None,
@@ -114,4 +114,4 @@ class Declarations:
         if not isinstance(declared, Universe):
             with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 declared = observed_cells(source, declared, allow_similar_codes=allow_similar_codes)
-        return cls(declared, count, checked_unit(unit), checked_max_records(max_records), name)
+        return cls(declared, count, checked_protect(protect), checked_max_records(max_records), name)

@@ -43,7 +43,7 @@ class Table:
                  With a `grid`, these are no counts but real-valued answers in steps of the grid (`hf.answer`): they may be negative.
     """
 
-    __slots__ = ("_cell_keys", "_count_name", "_counts", "_grid", "_max_records", "_name", "_public_columns", "_unit", "_universe")
+    __slots__ = ("_cell_keys", "_count_name", "_counts", "_grid", "_max_records", "_name", "_protect", "_public_columns", "_universe")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Table:
         counts: NDArray[np.int64],
         *,
         count: str = "count",
-        unit: str = "person",
+        protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
@@ -61,7 +61,7 @@ class Table:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
         own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, unit, max_records, name, public_columns, grid)
+        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, grid)
 
     def _fill(
         self,
@@ -69,7 +69,7 @@ class Table:
         counts: NDArray[np.int64],
         cell_keys: NDArray[np.int64] | None,
         count: str,
-        unit: str,
+        protect: str,
         max_records: int | None,
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
@@ -99,7 +99,7 @@ class Table:
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._count_name = count
         self._grid = grid
-        self._unit = checked_unit(unit)
+        self._protect = checked_protect(protect)
         self._max_records = checked_max_records(max_records)
         self._name = name
         self._public_columns = checked_columns(public_columns or {}, universe, count)
@@ -118,7 +118,7 @@ class Table:
         public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
-        unit: str = "person",
+        protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
         query: str | None = None,
@@ -133,10 +133,10 @@ class Table:
         Given:       one row per cell; `cells` names the columns of codes, `count` that of the counts. Other columns are not read.
                      `public=True` says that the list of rows is public: the same whatever the counts, zeros included. `universe` declares
                      the cells instead; those that have no row are zeros. With neither, the promise is for tables with the same cells.
-                     `max_records` says how many units of count one `unit` can hold; on counts it cannot be checked. `cell_key` names
-                     the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names columns of
-                     whole numbers that are public, such as the number of facilities: bounds may come from them, and are then published;
-                     0 in declared cells that have no row. Codes of a column that differ only in
+                     `max_records` says how much of the count one person (or what `protect` names) can hold; on counts it cannot be checked.
+                     `cell_key` names the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names
+                     columns of whole numbers that are public, such as the number of facilities: bounds may come from them, and are
+                     then published; 0 in declared cells that have no row. Codes of a column that differ only in
                      blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
                      long a query may take, by default an hour.
@@ -157,7 +157,7 @@ class Table:
                     source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
                 )
         own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
-        return cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, unit, max_records, name, own)
+        return cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
 
     @classmethod
     def from_records(
@@ -169,7 +169,7 @@ class Table:
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
         count: str = "count",
-        unit: str = "person",
+        protect: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
         record_key: str | None = None,
@@ -186,9 +186,10 @@ class Table:
 
         Given:       the universe, declared: `cells` as codes per column (all combinations; a hierarchy stands for its leaves), or
                      `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
-                     holds only among data with the same cells, and says so. `max_records` is the most records one `unit` may have, checked
-                     where `id` names the column of its identifier; with None the promise is for one record. `record_key` names the
-                     column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records' keys modulo 2^32.
+                     holds only among data with the same cells, and says so. `max_records` is the most records one person (or what `protect`
+                     names) may have, checked where `id` names the column of its identifier; with None the promise is for one record.
+                     `record_key` names the column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records'
+                     keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
                      Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
@@ -212,7 +213,7 @@ class Table:
                 counts, keys = count_records(source, declared, others)
             else:
                 declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
-        return cls.__new__(cls)._fill(declared, counts, keys, count, unit, limit, name)
+        return cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
 
     def with_labels(self, codes: Mapping[str, Mapping[str, str]] | Labels, columns: Mapping[str, str] | None = None) -> Table:
         """The same table with words for codes, {"sex": {"F": "women"}}, and for columns, {"sex": "Sex"}: pages and screens show them."""
@@ -253,13 +254,13 @@ class Table:
         return self._count_name
 
     @property
-    def unit(self) -> str:
+    def protect(self) -> str:
         """Whose privacy is promised."""
-        return self._unit
+        return self._protect
 
     @property
     def max_records(self) -> int | None:
-        """The most records one unit may have; None where the promise is for one record."""
+        """The most records one person (or what is protected) may have; None where the promise is for one record."""
         return self._max_records
 
     @property
@@ -289,13 +290,13 @@ class Table:
     def __repr__(self) -> str:
         keys = "" if self._cell_keys is None else " and cell keys"
         columns = listed(self._universe.columns)
-        return f"Table({len(self)} cells by {columns}; {self._universe.support}; unit {shorten(self._unit)}; counts{keys} hidden)"
+        return f"Table({len(self)} cells by {columns}; {self._universe.support}; protects {shorten(self._protect)}; counts{keys} hidden)"
 
     def _repr_html_(self) -> str:
         """What is declared, for notebooks; no count and no key."""
         records = "any number of records" if self._max_records is None else f"at most {count_of(self._max_records, 'record')}"
         hidden = "counts" if self._cell_keys is None else "counts, cell keys"
-        pairs = [("unit", f"{self._unit}, with {records}"), ("column of counts", self._count_name), ("hidden", hidden)]
+        pairs = [("protects", f"{self._protect}, with {records}"), ("column of counts", self._count_name), ("hidden", hidden)]
         return html_table("Table" if self._name is None else f"Table: {self._name}", [*pairs, *self._universe.declarations()])
 
     def __copy__(self) -> Table:
@@ -398,15 +399,22 @@ def declared_universe(
     )
 
 
-def checked_unit(unit: str) -> str:
-    """Whose privacy is promised, as a text."""
-    if not isinstance(unit, str) or not unit.strip():
-        raise InvalidParameter(f"unit must say whose privacy is promised, such as 'person' or 'household'. Got {unit!r}.")
-    return unit
+def checked_protect(protect: str) -> str:
+    """Whose privacy is promised, as a text; raise InvalidParameter for "distance", which `per` has another meaning for."""
+    if not isinstance(protect, str) or not protect.strip():
+        raise InvalidParameter(
+            f"protect must say whose privacy is promised, such as 'person' or 'household'. Got {protect!r}.", field="protect"
+        )
+    if protect == "distance":  # as in `per`: a budget would be for two things
+        raise InvalidParameter(
+            "protect='distance' names nobody: per='distance' is a budget for one unit of distance. Say who is, such as 'person'.",
+            field="protect",
+        )
+    return protect
 
 
 def checked_max_records(max_records: int | None) -> int | None:
-    """The most records of one unit."""
+    """The most records of one person, or what is protected."""
     if max_records is None:
         return None
     if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records <= MAX_RECORDS:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
+from holdfast.privacy.asked import DISTANCE
 
-_PER = {"unit": "one unit of distance", "person": "one person"}
+PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
 
 
 def run_file_lines(rho: str, shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
@@ -29,13 +29,17 @@ def _toml(name: str | Sequence[str]) -> str:
 def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
     """From the fields of an allocation: the budget, what it reaches, the shares, how good they are."""
     found = fields["goal"] == "targets"
-    yield f"{'Budget':<10} rho = {fields['rho']} for {_PER[fields['per']]}, {'found for these targets' if found else 'as given'}"
+    yield f"{'Budget':<10} rho = {fields['rho']} for {_whom(fields['per'])}, {'found for these targets' if found else 'as given'}"
     rows = [("level", "margin", "standard deviation", "target" if found else "")]
     rows += [(row["level"], row["margin"], f"at most {_at_most(row['reached'])}", row["target"] or "") for row in fields["reached"]]
     yield from _table("Reached", rows)
     shares = [(_name(row["level"]), _name(row["margin"]), row["share"]) for row in fields["levels"]]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
     yield f"{'Quality':<10} {_quality(fields)}"
+
+
+def _whom(per: str) -> str:
+    return "one unit of distance" if per == DISTANCE else f"one {per}"
 
 
 def _at_most(value: float) -> str:

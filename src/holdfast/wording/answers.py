@@ -14,8 +14,8 @@ from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
-    "replace-one": "the data of one {unit} replaced by any other",
-    "add-remove": "one {unit} more or less",
+    "replace-one": "the data of one {protected} replaced by any other",
+    "add-remove": "one {protected} more or less",
     "declared": "as the publisher defines it",
 }
 _OF_ANSWERS = ("ProjectedLaplace", "ProjectedGaussian", "ExtendedLaplace", "ExtendedGaussian")
@@ -47,8 +47,8 @@ def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool)
     answers = guarantee.answers
     assert answers is not None
     lead = guarantee.per_person(delta=delta) or guarantee.per_smallest_secret(delta=delta)
-    neighbours = _NEIGHBOURS[answers.neighbours].format(unit=guarantee.unit)
-    pairs = f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.unit} ({neighbours})."
+    neighbours = _NEIGHBOURS[answers.neighbours].format(protected=guarantee.protect)
+    pairs = f"Take any two {answers_relation(guarantee)} that differ in one {guarantee.protect} ({neighbours})."
     sentences = [
         "" if guarantee.person is not None else f"WARNING: {nobody_sentences(guarantee)}",
         asked_sentence(guarantee) if whole else "",
@@ -70,12 +70,13 @@ def nobody_sentences(guarantee: Guarantee) -> str:
 
     Answers that are rounded never come here: rounding alone may move them by the smallest secret, and the reach counts it ([theory T113]).
     """
-    answers, unit, is_squared = guarantee.answers, guarantee.unit, guarantee.distance.is_squared
+    answers, protected, is_squared = guarantee.answers, guarantee.protect, guarantee.distance.is_squared
     assert answers is not None
     nearest, reach = (steps_phrase(steps, is_squared) for steps in (guarantee.smallest_secret, answers.reach))
     return (
-        f"No {unit} can change alone. Any two {answers_relation(guarantee)} are {nearest} apart or more, and one {unit} moves the answers "
-        f"by {reach} at most: every such move shows in an invariant. What was requested for one {unit} is a promise for nobody."
+        f"No {protected} can change alone. Any two {answers_relation(guarantee)} are {nearest} apart or more, and one {protected} "
+        f"moves the answers by {reach} at most: every such move shows in an invariant. What was requested for one "
+        f"{protected} is a promise for nobody."
     )
 
 
@@ -83,13 +84,13 @@ def nobody_warning(guarantee: Guarantee) -> str:
     """The same for who publishes: what holds instead, and what to do."""
     return (
         f"{nobody_sentences(guarantee)} For two data sets as near as that it is {guarantee.per_smallest_secret()}. Keep fewer invariants, "
-        f"or such as one {guarantee.unit} can leave as they are."
+        f"or such as one {guarantee.protect} can leave as they are."
     )
 
 
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
-    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
+    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
     if guarantee.kind == "pure":
         return f"{start} (pure differential privacy, epsilon = {number(lead.epsilon)} {who})."
     assert lead.rho is not None
@@ -99,8 +100,8 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
 
 
 def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
-    exposed, unit = guarantee.exposed, guarantee.unit
-    last = [f"What can be learned about a {unit} from other people's data is not limited."]
+    exposed, protected = guarantee.exposed, guarantee.protect
+    last = [f"What can be learned about a {protected} from other people's data is not limited."]
     if guarantee.relation.same_cells:
         last.insert(0, "The list of cells came with the data and was not declared public: that a cell is on it is not protected.")
     if not guarantee.relation.same_totals:
@@ -113,7 +114,7 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
     return [
         f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.",
         *cells,
-        f"If a {unit}'s data change an invariant, everyone sees that it changed.",
+        f"If a {protected}'s data change an invariant, everyone sees that it changed.",
         *last,
     ]
 
@@ -121,7 +122,7 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
     if lead.epsilon <= WEAK_EPSILON:
         return ""
-    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
+    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
     return f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing."
 
 

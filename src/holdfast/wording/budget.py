@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from holdfast.privacy.asked import Asked
+from holdfast.privacy.asked import DISTANCE, Asked
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import format_given
 from holdfast.wording.numbers import number
@@ -17,12 +18,17 @@ def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
     return None if asked is None else {**asked.to_fields(), "words": asked_phrase(asked, guarantee)}
 
 
+def is_for_protected(asked: Mapping[str, Any]) -> bool:
+    """Whether these fields are a budget for what the table protects: neither per distance, nor the noise itself."""
+    return asked["per"] not in (None, DISTANCE)
+
+
 def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:
     """ "epsilon = 1, delta = 1e-9 for one person who changes cell"."""
     numbers = ", ".join(f"{name} = {format_given(value)}" for name, value in asked.numbers.items())
     if asked.per is None:
         return f"noise of {numbers}"
-    if asked.per == "person":
+    if asked.is_for_protected:
         return f"{numbers} for {_one(guarantee)}"
     squared = "squared " if asked.rho is not None else ""
     return f"{numbers} for each unit of {squared}{guarantee.distance.distance} between two tables"
@@ -42,11 +48,11 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     asked, person = guarantee.asked, guarantee.per_person()
     rows = [] if asked is None else [("requested", asked_phrase(asked, guarantee))]
     if person is None:
-        rows.append((f"one {guarantee.unit}", f"no {guarantee.unit} can change alone"))
+        rows.append((f"one {guarantee.protect}", f"no {guarantee.protect} can change alone"))
     elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice
-        rows.append((f"one {guarantee.unit}", str(person)))
+        rows.append((f"one {guarantee.protect}", str(person)))
     unit = "unit" if guarantee.answers is None else f"step of {step_phrase(guarantee.answers.places)}, a unit"
-    rows.append((f"one {unit} of {guarantee.distance.distance}", str(guarantee.per_unit())))
+    rows.append((f"one {unit} of {guarantee.distance.distance}", str(guarantee.per_distance())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
     return rows
@@ -58,7 +64,7 @@ def budget_why(guarantee: Guarantee) -> str:
         return "No pair of tables costs anything, at any distance."
     if guarantee.answers is not None:
         nearest = (
-            f" The smallest secret is {steps_phrase(guarantee.smallest_secret, guarantee.distance.is_squared)}: no {guarantee.unit} can "
+            f" The smallest secret is {steps_phrase(guarantee.smallest_secret, guarantee.distance.is_squared)}: no {guarantee.protect} can "
         )
         return reach_sentences(guarantee) + (f"{nearest}change alone." if guarantee.person is None else "")
     moving, secret = guarantee.moving, guarantee.smallest_secret
@@ -70,7 +76,7 @@ def budget_why(guarantee: Guarantee) -> str:
     elif guarantee.person == moving:
         why = f"{_one(guarantee, start=True)} lowers one count and raises another: {_measure(guarantee, moving)}"
     else:
-        why = f"One {guarantee.unit} can only come or go, in a cell under no kept total: {_measure(guarantee, guarantee.person)}"
+        why = f"One {guarantee.protect} can only come or go, in a cell under no kept total: {_measure(guarantee, guarantee.person)}"
     return f"{why}{f'; the smallest secret is {secret}' if guarantee.secret_differs else ''}."
 
 
@@ -93,24 +99,24 @@ def reach_sentences(guarantee: Guarantee) -> str:
     is_squared = guarantee.distance.is_squared
     squared = "squared " if is_squared else ""
     far = f"{number(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
-    first = f"The publisher states that one {guarantee.unit} moves the answers by at most {far}"
+    first = f"The publisher states that one {guarantee.protect} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", rounding included"
     steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_phrase(answers.places)}{rounded}"
     if answers.replacing == answers.reach:
         return f"{first}; {steps}."
-    return f"{first}; {steps}. One {guarantee.unit} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
+    return f"{first}; {steps}. One {guarantee.protect} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
 
 
 def _one(guarantee: Guarantee, start: bool = False) -> str:
     if guarantee.answers is not None:
-        return f"{'One' if start else 'one'} {guarantee.unit} whose data change"
+        return f"{'One' if start else 'one'} {guarantee.protect} whose data change"
     records = "" if guarantee.max_records == 1 else f" with {guarantee.max_records} records"
-    return f"{'One' if start else 'one'} {guarantee.unit} {who(guarantee.unit)} changes cell{records}"
+    return f"{'One' if start else 'one'} {guarantee.protect} {who(guarantee.protect)} changes cell{records}"
 
 
-def who(unit: str) -> str:
+def who(protected: str) -> str:
     """A person who, a flight that."""
-    return "who" if unit == "person" else "that"
+    return "who" if protected == "person" else "that"
 
 
 def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:

@@ -65,7 +65,7 @@ def _short(value: Fraction) -> str:
 def posterior_sentences(guarantee: Guarantee, lead: Promise) -> tuple[str, str]:
     """The posterior interval, and its condition."""
     power = number(lead.epsilon)
-    one = f"one {guarantee.unit}"
+    one = f"one {guarantee.protect}"
     if lead.delta == 0:
         pair = f"that differ in {one}" if guarantee.person is not None else "at the smallest distance"
         told = f"changes the odds between two such tables {pair} by a factor between e^-{power} and e^{power}"

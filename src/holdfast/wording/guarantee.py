@@ -93,15 +93,16 @@ def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, who
 
 def _pairs(guarantee: Guarantee) -> list[str]:
     """Between which tables the promise is."""
-    unit, kept = guarantee.unit, _has_totals(guarantee)
+    protected, kept = guarantee.protect, _has_totals(guarantee)
     if guarantee.person is None:
         return [
-            f"No {unit} can change alone: every change of a single {unit} would {'show in a kept total' if kept else 'break an identity'}.",
+            f"No {protected} can change alone: every change of a single {protected} would "
+            f"{'show in a kept total' if kept else 'break an identity'}.",
             f"Any two {relation_phrase(guarantee.relation)} differ by at least {_distance(guarantee, guarantee.smallest_secret)}"
             f"{_unsure(guarantee)}. Take two at that distance.",
         ]
     records = "" if guarantee.max_records == 1 else f", with up to {guarantee.max_records} records"
-    what = f"in whether one {unit} is counted" if guarantee.only_added else f"in where one {unit} is counted"
+    what = f"in whether one {protected} is counted" if guarantee.only_added else f"in where one {protected} is counted"
     that = "and" if guarantee.relation.identities else "that"
     return [f"Take any two {relation_phrase(guarantee.relation)} {that} differ only {what}{records}."]
 
@@ -111,7 +112,7 @@ def _unsure(guarantee: Guarantee) -> str:
 
 
 def _promise(guarantee: Guarantee, lead: Promise) -> str:
-    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for such a pair"
+    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
     each = f"for each unit of {guarantee.distance.distance}{_nearest(guarantee)}"
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
     epsilon, delta = number(lead.epsilon), number(lead.delta)
@@ -140,8 +141,8 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
     return [
         *(_totals(guarantee, whole) if _has_totals(guarantee) else _no_totals(guarantee)),
         *_list_of_cells(guarantee),
-        *(["The promise is for one record: whoever has several is protected less."] if guarantee.unit == "record" else []),
-        f"What can be learned about a {guarantee.unit} from other people's data is not limited.",
+        *(["The promise is for one record: whoever has several is protected less."] if guarantee.protect == "record" else []),
+        f"What can be learned about a {guarantee.protect} from other people's data is not limited.",
     ]
 
 
@@ -150,7 +151,7 @@ def _has_totals(guarantee: Guarantee) -> bool:
 
 
 def _no_totals(guarantee: Guarantee) -> list[str]:
-    unit, nothing = guarantee.unit, "No totals are kept exactly: nothing is published without noise"
+    protected, nothing = guarantee.protect, "No totals are kept exactly: nothing is published without noise"
     if guarantee.costs_nothing:
         nothing = "No totals are kept, and no count is published"
     if guarantee.relation.identities:
@@ -158,14 +159,14 @@ def _no_totals(guarantee: Guarantee) -> list[str]:
     if guarantee.relation.same_cells:
         return [f"{nothing}, except the list of cells."]
     if guarantee.person_can_be_added:
-        return [f"{nothing}, and whether a {unit} is counted at all is protected."]
+        return [f"{nothing}, and whether a {protected} is counted at all is protected."]
     return [f"{nothing}.", "The promise holds for pairs of tables that both obey what is known of every data set."]
 
 
 def _identities(guarantee: Guarantee) -> list[str]:
     """Where identities are all that noise leaves alone."""
-    unit = guarantee.unit
-    counted = f"whether a {unit} is counted at all is protected in cells under no identity" if guarantee.person_can_be_added else ""
+    protected = guarantee.protect
+    counted = f"whether a {protected} is counted at all is protected in cells under no identity" if guarantee.person_can_be_added else ""
     holds = "The promise holds for pairs of tables that both satisfy them"
     return [f"{holds}{f': {counted}' if counted else ''}.", *_zeros(guarantee)]
 
@@ -178,16 +179,16 @@ def _zeros(guarantee: Guarantee) -> list[str]:
 
 
 def _totals(guarantee: Guarantee, whole: bool) -> list[str]:
-    exposed, unit = guarantee.exposed, guarantee.unit
+    exposed, protected = guarantee.exposed, guarantee.protect
     fixed = ["They fix no single cell by themselves; particular values, such as a total of zero, may."]
     if exposed.cells:
         cells = "1 cell, which is" if exposed.cells == 1 else f"{exposed.cells:,} cells, which are"
         fixed = [f"They fix {cells} published without noise.", *(named_sentences(exposed.names, exposed.cells) if whole else [])]
     no_sum = "no kept total and no identity" if guarantee.relation.identities else "no kept total"
     counted = (
-        f"Whether a {unit} is counted at all is protected only in cells under {no_sum}."
+        f"Whether a {protected} is counted at all is protected only in cells under {no_sum}."
         if guarantee.person_can_be_added
-        else f"Whether a {unit} is counted at all is not protected where it would change a kept total."
+        else f"Whether a {protected} is counted at all is not protected where it would change a kept total."
     )
     holds = (
         f"The promise holds for pairs of {relation_phrase(guarantee.relation)}: the kept totals are published exactly, and neither they "
@@ -199,10 +200,10 @@ def _totals(guarantee: Guarantee, whole: bool) -> list[str]:
 def _list_of_cells(guarantee: Guarantee) -> list[str]:
     if not guarantee.relation.same_cells:
         return []
-    unit = guarantee.unit
+    protected = guarantee.protect
     return [
         "The list of cells came with the data and was not declared public: that a cell is on it is not protected.",
-        f"Where only one {unit} is in a cell, the list gives this {unit} away.",
+        f"Where only one {protected} is in a cell, the list gives this {protected} away.",
     ]
 
 
@@ -213,7 +214,7 @@ def _status(guarantee: Guarantee) -> list[str]:
 
 
 def _warning(guarantee: Guarantee, lead: Promise) -> str:
-    who = f"for one {guarantee.unit}" if guarantee.person is not None else "for the smallest secret"
+    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for the smallest secret"
     if lead.delta >= 1:
         return f"WARNING: a delta of 1 {who} promises nothing at all."
     if lead.epsilon > WEAK_EPSILON:

@@ -34,7 +34,7 @@ STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": 
 def ledger_screen(account: Account, last: Event) -> str:
     """What was granted by whom and why, each release with cost and state, what is left and what is exposed; `last`: of the whole chain."""
     balance = account.balance()
-    name, unit = balance.currency, balance.unit
+    name, protected = balance.currency, balance.protect
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
     granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
     declared = _disjoint(account.releases.values())
@@ -42,10 +42,10 @@ def ledger_screen(account: Account, last: Event) -> str:
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
-        f"Granted   {granted} for one {unit} changing cell{promise}",
+        f"Granted   {granted} for one {protected} changing cell{promise}",
         *_grants(account.grants, MAX_GRANTS - len(back)),
         *back,
-        f"Releases  as requested: cost for one {unit}" if account.releases else "Releases  none yet",
+        f"Releases  as requested: cost for one {protected}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values()), MAX_RELEASES - len(declared)),
         *declared,
         f"Spent     {_spent(balance)}",
@@ -62,24 +62,24 @@ def _secret(balance: Balance) -> list[str]:
         return []
     name, secret = balance.currency, balance.smallest_secret
     if secret is None:
-        return [f"Pairs     where no {balance.unit} can change alone: more than that is spent; a release does not say how much"]
+        return [f"Pairs     where no {balance.protect} can change alone: more than that is spent; a release does not say how much"]
     buys = ""
     if balance.granted is not None and balance.spent:
         whole = balance.granted * secret / balance.spent
         buys = f"; the grant of {amount(balance.granted, up=False)} buys {amount(whole)} there"
-    return [f"Pairs     where no {balance.unit} can change alone: {name} = {amount(secret)} spent{buys}"]
+    return [f"Pairs     where no {balance.protect} can change alone: {name} = {amount(secret)} spent{buys}"]
 
 
 def price_sentences(price: Mapping[str, Any]) -> str:
     """What a release would cost, against what is left; from the fields of a price."""
     if price["cost"] is None and price["problem"] is not None:
         return f"The release would be refused: {price['problem']}"
-    name, unit, dataset = price["currency"], price["unit"], price["dataset"]
+    name, protected, dataset = price["currency"], price["protect"], price["dataset"]
     numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
     said = (
         "not counted, since the promise is an estimate and estimates cannot be added up"
         if numbers["cost"] is None
-        else f"{name} = {amount(numbers['cost'])} for one {unit}"
+        else f"{name} = {amount(numbers['cost'])} for one {protected}"
     )
     if numbers["granted"] is not None:
         held = f"{amount(numbers['left'], up=False)} is left of {name} = {amount(numbers['granted'], up=False)} granted to {dataset!r}"

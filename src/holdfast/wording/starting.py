@@ -26,7 +26,7 @@ def run_file_text(
     cells: Sequence[str],
     count: str | None,
     codes: Mapping[str, Sequence[str]],
-    unit: str,
+    protect: str,
     public: bool,
     total: bool,
     margins: Sequence[Sequence[str]],
@@ -50,7 +50,7 @@ def run_file_text(
             _said("table", "public", "true", out=not public),
         ]
     lines += [
-        _said("table", "unit", _text(unit)),
+        _said("table", "protect", _text(protect)),
         _said("table", "max_records", "1"),
         _said("table", "name", '"Residents by county"', out=True),
     ]

@@ -122,7 +122,7 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
     """It is (epsilon, delta) and zCDP at once: the sum holds from the deltas' sum on, its rho at every delta."""
-    law = hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5").law(Lattice([[1, 1, 1]]))
+    law = hf.GeneralizedGaussian(epsilon="1/4", delta="1e-5", per="distance").law(Lattice([[1, 1, 1]]))
     promise = law.guarantee.per_person()
     assert promise is not None
     assert promise.rho is not None

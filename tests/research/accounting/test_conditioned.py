@@ -109,8 +109,8 @@ class TestAgainstTheDefinition:
         ratios = [(max(p / q for p, q in zip(laws[x], laws[y], strict=True)), abs(x - y)) for x in kept for y in kept if x != y]
         slow = max(math.log(ratio) / k for ratio, k in ratios)
         assert found is not None
-        assert float(found.per_unit.upper) == pytest.approx(slow, abs=1e-12)
-        assert found.per_unit.upper - found.per_unit.lower < NARROW
+        assert float(found.per_distance.upper) == pytest.approx(slow, abs=1e-12)
+        assert found.per_distance.upper - found.per_distance.lower < NARROW
         x, y = found.pair
         place = kept.index(found.output)
         assert math.log(laws[x][place] / laws[y][place]) / found.distance == pytest.approx(slow, abs=1e-12), "the witness reaches it"

@@ -45,7 +45,7 @@ class TestByListing:
     def test_one_sum(self, prior: Prior) -> None:
         y = [4, 0, 2]
         tables = brute.tables_in([range(7)] * 3, SUM, y)
-        found = posterior_of(read(THREE, [hf.total()], hf.Conditional(1), y), prior, np.array([1, 0, 2]))
+        found = posterior_of(read(THREE, [hf.total()], hf.Conditional(epsilon=1, per="distance"), y), prior, np.array([1, 0, 2]))
         assert found.method == "enumeration"
         assert_close(found, expected(tables, y, prior, [1, 0, 2]))
 
@@ -61,25 +61,26 @@ class TestByListing:
         y = [3, 1, 2]
         tables = brute.tables_in([range(4)] * 3, SUM, y)
         assert_close(
-            posterior_of(read(THREE, [hf.total()], hf.Conditional(1, upper=3), y), Flat(), 0), expected(tables, y, Flat(), [1, 0, 0])
+            posterior_of(read(THREE, [hf.total()], hf.Conditional(epsilon=1, upper=3, per="distance"), y), Flat(), 0),
+            expected(tables, y, Flat(), [1, 0, 0]),
         )
 
     def test_a_binary_table(self) -> None:
         y = [1, 0, 0, 1, 1, 0]
         tables = brute.tables_in([range(2)] * 6, MARGINS, y)
-        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1, upper=1), y)
+        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(epsilon=1, upper=1, per="distance"), y)
         assert_close(posterior_of(source, Flat(), 0), expected(tables, y, Flat(), [1, 0, 0, 0, 0, 0]))
 
     def test_rows_and_columns(self) -> None:
         y = [3, 1, 1, 2, 0, 4]
         tables = brute.tables_in([range(6)] * 6, MARGINS, y)
-        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(1), y)
+        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.Conditional(epsilon=1, per="distance"), y)
         assert_close(posterior_of(source, Poisson(2.0), {"town": "b", "sex": "F"}), expected(tables, y, Poisson(2.0), [0, 0, 1, 0, 0, 0]))
 
     def test_a_cell_under_no_total(self) -> None:
         """Z(x) = sum over k >= 0; listed to 300, beyond which less than exp(-100) is left."""
         tables = [(k,) for k in range(300)]
-        found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(3.0), 0)
+        found = posterior_of(read(THREE, [], hf.Conditional(epsilon=1, per="distance"), [2, 5, 0]), Poisson(3.0), 0)
         assert_close(found, expected(tables[:120], [2], Poisson(3.0), [1]))
 
     @pytest.mark.parametrize(("y", "upper"), [(3, None), (5000, None), (5000, 5010)])
@@ -94,13 +95,13 @@ class TestByListing:
             return (one - a ** (x[0] + 1) + a - above) / (one - a)
 
         right = brute.posterior_of_sum([(k,) for k in values], [y], brute.laplace(Fraction(1, 20)), lambda _: Fraction(1), [1], normaliser)
-        found = posterior_of(read(THREE, [], hf.Conditional("1/10", upper=upper), [y] * 3), Flat(), 0)
+        found = posterior_of(read(THREE, [], hf.Conditional(epsilon="1/10", upper=upper, per="distance"), [y] * 3), Flat(), 0)
         assert found.method == "enumeration"
         assert_close(found, right)
 
     def test_a_cell_under_no_total_with_gaussian_noise(self) -> None:
         """sigma^2 = 10,000: Z(x) summed to 2,000, beyond which less than exp(-150) is left."""
-        source = read(THREE, [], hf.Conditional(rho="1/20000", noise="gaussian"), [7] * 3)
+        source = read(THREE, [], hf.Conditional(rho="1/20000", noise="gaussian", per="distance"), [7] * 3)
         assert source.drawing.channel.target == ConditionalGaussian(Fraction(10_000))
         found = posterior_of(source, Flat(), 0)
         weights = np.exp(-(np.arange(4000.0) ** 2) / 20_000)
@@ -111,7 +112,7 @@ class TestByListing:
     def test_a_prior_far_from_what_was_published(self) -> None:
         """Poisson(300) against a published 2 at rate 1/2: the posterior is near 300 exp(-1/2) = 182, far outside the first window."""
         tables = [(k,) for k in range(600)]
-        found = posterior_of(read(THREE, [], hf.Conditional(1), [2, 5, 0]), Poisson(300.0), 0)
+        found = posterior_of(read(THREE, [], hf.Conditional(epsilon=1, per="distance"), [2, 5, 0]), Poisson(300.0), 0)
         assert 150 < found.mean < 215
         log_weight = {k: -0.5 * abs(k - 2) + float(Poisson(300.0).log_weights(np.array([k]), np.zeros(1, dtype=int))[0]) for (k,) in tables}
         raw = {k: math.exp(w) / sum(math.exp(-0.5 * abs(j - k)) for (j,) in tables) for k, w in log_weight.items() if k < 500}
@@ -123,8 +124,8 @@ class TestCalibration:
     def ranks(self, published_at: str, read_at: str) -> np.ndarray:
         random = np.random.default_rng(9)
         truth = random.poisson(2.0, size=(320, 3))
-        drawing = hf.plan(THREE, [hf.total()], hf.Conditional(published_at)).drawing
-        plan = hf.plan(THREE, [hf.total()], hf.Conditional(read_at))
+        drawing = hf.plan(THREE, [hf.total()], hf.Conditional(epsilon=published_at, per="distance")).drawing
+        plan = hf.plan(THREE, [hf.total()], hf.Conditional(epsilon=read_at, per="distance"))
         task = drawing.channel.tasks()[0]
         with hf.NoiseKey.for_tests("ranks") as key, key.stream("ranks") as words:
             y = drawing.run(task, truth, None, words)
@@ -266,7 +267,7 @@ class TestDraws:
         universe = hf.Universe.product({"sex": ["F", "M"], "age": ages})
         keep = [hf.margin("sex"), hf.subset("age", codes=ages[4:])]
         y = np.random.default_rng(4).negative_binomial(100, 0.95, 46)
-        source = read(universe, keep, hf.Conditional(1), y)
+        source = read(universe, keep, hf.Conditional(epsilon=1, per="distance"), y)
         found = posterior_of(source, Flat(), {"sex": "F", "age": ages[:4]}, draws=300, key=hf.NoiseKey.for_tests(1))
         assert found.method == "monte carlo"
         assert found.effective_draws is not None
@@ -279,7 +280,7 @@ class TestDraws:
 class TestSimulate:
     def test_a_prior_is_needed(self) -> None:
         table = hf.Table(THREE, np.array([3, 1, 2]))
-        release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
+        release = hf.release(table, [hf.total()], hf.Conditional(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("c"))
         with pytest.raises(InvalidParameter, match="under a prior only"):
             research.simulate(release, 10)
 
@@ -287,7 +288,7 @@ class TestSimulate:
     def test_the_law_by_listing(self) -> None:
         """P[y'] = sum over x of P[x | y] P[y' | x], all within bounds."""
         table = hf.Table(THREE, np.array([3, 1, 0]))
-        release = hf.release(table, [hf.total()], hf.Conditional(1), key=hf.NoiseKey.for_tests("c"))
+        release = hf.release(table, [hf.total()], hf.Conditional(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("c"))
         y = tuple(release.table.counts.tolist())
         made = research.simulate(release, 3_000, Flat(), key=hf.NoiseKey.for_tests(1))
         tables = brute.tables_in([range(5)] * 3, SUM, y)

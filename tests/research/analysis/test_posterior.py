@@ -67,7 +67,7 @@ class TestOneSum:
     @pytest.mark.parametrize("query", [[1, 0, 0], [0, 1, 1], [2, -1, 2]], ids=str)
     def test_laplace(self, prior: Prior, query: list[int]) -> None:
         y = [4, -1, 3]
-        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(2), y)
+        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=2, per="distance"), y)
         box = [range(c - 16, c + 17) for c in y]
         expected = brute.posterior_of_sum(brute.tables_in(box, SUM, y), y, brute.laplace(Fraction(2)), fraction_prior(prior, 3), query)
         found = posterior_of(source, prior, np.array(query))
@@ -87,7 +87,7 @@ class TestOneSum:
     def test_signs(self) -> None:
         """A kept difference: x_1 - x_2 + x_3."""
         y, rows = [4, 2, -1], np.array([[1, -1, 1]])
-        source = read(THREE, [hf.linear(rows)], hf.GeneralizedLaplace(2), y)
+        source = read(THREE, [hf.linear(rows)], hf.GeneralizedLaplace(epsilon=2, per="distance"), y)
         box = [range(0, c + 18) for c in y]
         expected = brute.posterior_of_sum(
             brute.tables_in(box, rows, y), y, brute.laplace(Fraction(2)), fraction_prior(Flat(), 3), [0, 1, 0]
@@ -99,7 +99,7 @@ class TestOneSum:
     def test_three_coefficients_are_drawn(self) -> None:
         """Exact draws, compared with the law by a fit; and a law of another prior does not fit."""
         y, query = [4, -1, 3], [1, 2, 5]
-        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(1), y)
+        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), y)
         found = posterior_of(source, Flat(), np.array(query), draws=20_000, key=hf.NoiseKey.for_tests(1))
         assert found.method == "monte carlo"
         assert found.error == pytest.approx(0.5 / math.sqrt(20_000))
@@ -114,7 +114,7 @@ class TestOneSum:
     def test_a_block_of_many_cells(self) -> None:
         """A hundred counties: with no prior bounds the posterior of a cell is its published count less the noise's law."""
         universe = hf.Universe.product({"county": [str(k) for k in range(102)]})
-        plan = hf.plan(universe, [hf.total()], hf.GeneralizedLaplace("24/125"))
+        plan = hf.plan(universe, [hf.total()], hf.GeneralizedLaplace(epsilon="24/125", per="distance"))
         y = np.arange(102) * 37
         found = posterior_of(Published(universe, y, plan), Flat(None), 50)
         law = cell_probabilities(plan.drawing.channel.target, plan.drawing.channel.tasks()[0].shape)
@@ -129,7 +129,7 @@ class TestOtherShapes:
     def test_rows_and_columns(self, prior: Prior) -> None:
         y = [3, 1, -1, 2, 0, 4]
         rows = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 0]])
-        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.GeneralizedLaplace(1), y)
+        source = read(TOWNS, [hf.margin("town"), hf.margin("sex")], hf.GeneralizedLaplace(epsilon=1, per="distance"), y)
         moves = [(a, -a, b, -b, -a - b, a + b) for a in range(-25, 26) for b in range(-25, 26)]
         tables = [tuple(c + z for c, z in zip(y, move, strict=True)) for move in moves]
         assert all((rows @ np.array(x)).tolist() == (rows @ np.array(y)).tolist() for x in tables[:50])
@@ -143,7 +143,7 @@ class TestOtherShapes:
         """What larger blocks get, on a block that can be listed too; the posterior at another budget does not fit."""
         y, rows = [2, 1, 0, 1, 2], np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 1, 1, 0]])
         five = hf.Universe.product({"town": list("abcde")})
-        source = read(five, [hf.linear(rows)], hf.GeneralizedLaplace(1), y)
+        source = read(five, [hf.linear(rows)], hf.GeneralizedLaplace(epsilon=1, per="distance"), y)
         (task,) = source.drawing.channel.tasks()
         cells = task.cells[0]
         given = Read(source.drawing, task.shape, cells, source.counts[cells], prior, 10_000, np.random.default_rng(5), ("test",))
@@ -166,14 +166,16 @@ class TestOtherShapes:
         ages = [f"{k:02d}" for k in range(23)]
         universe = hf.Universe.product({"sex": ["F", "M"], "age": ages})
         y = np.random.default_rng(4).negative_binomial(100, 0.95, 46)
-        source = read(universe, [hf.margin("sex"), hf.subset("age", codes=ages[4:])], hf.GeneralizedLaplace("1/2"), y)
+        source = read(
+            universe, [hf.margin("sex"), hf.subset("age", codes=ages[4:])], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), y
+        )
         found = posterior_of(source, Flat(), 0, draws=500, key=hf.NoiseKey.for_tests(1))
         assert found.effective_draws == pytest.approx(500)
         assert found.probability(least=0) == pytest.approx(1)
 
     def test_weighted_levels_are_drawn(self) -> None:
         """Draws of the law, weighted by the prior; without bounds the mean is what was published."""
-        mechanism = hf.GeneralizedGaussian(rho="1/2", levels={"town": "1/2", ("town", "sex"): "1/2"})
+        mechanism = hf.GeneralizedGaussian(rho="1/2", levels={"town": "1/2", ("town", "sex"): "1/2"}, per="distance")
         source = read(TOWNS, [hf.total()], mechanism, [5, 3, 2, 9, 0, 4])
         found = posterior_of(source, Flat(None), {"town": "a"})
         assert found.method == "monte carlo"
@@ -183,7 +185,7 @@ class TestOtherShapes:
 
     def test_cells_under_no_total(self) -> None:
         y = [3, -2, 0]
-        source = read(THREE, [], hf.GeneralizedLaplace(1), y)
+        source = read(THREE, [], hf.GeneralizedLaplace(epsilon=1, per="distance"), y)
         tables = brute.tables_in([range(0, 45)], np.zeros((0, 1), dtype=int), [0])
         one = [
             brute.posterior_of_sum([x for x in tables if x[0] >= 0], [c], brute.laplace(Fraction(1)), fraction_prior(Poisson(2.0), 1), [1])
@@ -197,7 +199,7 @@ class TestOtherShapes:
 
     def test_l2_noise_of_a_whole_table(self) -> None:
         y = [2, 1, -1]
-        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(1, norm="l2"), y)
+        source = read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance"), y)
         tables = brute.tables_in([range(0, 3)] * 3, SUM, y)
         expected = brute.posterior_of_sum(tables, y, brute.l2_laplace(Fraction(1)), fraction_prior(Flat(), 3), [1, 0, 0])
         assert_close(posterior_of(source, Flat(), 0), expected)
@@ -206,18 +208,20 @@ class TestOtherShapes:
     def test_draws_of_a_chain_have_no_known_error(self) -> None:
         """4 x 4 with rows and columns kept, drawn by a chain."""
         universe = hf.Universe.product({"a": list("0123"), "b": list("0123")})
-        mechanism = hf.GeneralizedLaplace(4, sampler="line_gibbs")
+        mechanism = hf.GeneralizedLaplace(epsilon=4, sampler="line_gibbs", per="distance")
         source = read(universe, [hf.margin("a"), hf.margin("b")], mechanism, np.full(16, 100))
         with pytest.raises(InvalidParameter, match="Markov chain"):
             posterior_of(source, Flat(), 0)
 
     def test_a_fixed_cell_is_known(self) -> None:
-        source = read(THREE, [hf.total(), hf.subset("town", codes=["a"])], hf.GeneralizedLaplace(1), [5, 2, 2])
+        source = read(THREE, [hf.total(), hf.subset("town", codes=["a"])], hf.GeneralizedLaplace(epsilon=1, per="distance"), [5, 2, 2])
         found = posterior_of(source, Flat(), 0)
         assert (found.values.tolist(), found.probabilities.tolist()) == ([5], [1.0])
 
     def test_a_kept_total_is_known(self) -> None:
-        found = posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(1), [5, -2, 2]), Flat(), np.ones(3, dtype=int))
+        found = posterior_of(
+            read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), [5, -2, 2]), Flat(), np.ones(3, dtype=int)
+        )
         assert (found.values.tolist(), found.probabilities.tolist()) == ([5], [1.0])
 
 
@@ -237,27 +241,31 @@ def rounded_pair(epsilon: Fraction) -> dict[int, float]:
 class TestRoundedProjection:
     def test_two_cells(self) -> None:
         pair = hf.Universe.product({"sex": ["F", "M"]})
-        source = read(pair, [hf.total()], hf.RoundedProjection(epsilon=1), [5, 1])
+        source = read(pair, [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), [5, 1])
         weights = {x: math.exp(float(Poisson(2.0).log_weights(np.array([x, 6 - x]), np.arange(2)).sum())) for x in range(7)}
         raw = {x: weights[x] * rounded_pair(Fraction(1))[5 - x] for x in weights}
         assert_close(posterior_of(source, Poisson(2.0), 0), {x: w / sum(raw.values()) for x, w in raw.items()})
 
     def test_more_cells_are_drawn(self) -> None:
         """Without bounds the draws are independent ones of y - z: they fit the law of a cell; another budget's does not."""
-        source = read(THREE, [hf.total()], hf.RoundedProjection(epsilon=1), [5, 1, 0])
+        source = read(THREE, [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), [5, 1, 0])
         found = posterior_of(source, Flat(None), 0, draws=20_000)
         assert found.method == "monte carlo"
         assert found.effective_draws == pytest.approx(20_000)
         values = np.repeat(5 - found.values, np.round(found.probabilities * 20_000).astype(int))
         shape = source.drawing.channel.tasks()[0].shape
-        laws = [cell_probabilities(hf.RoundedProjection(epsilon=e).channel(source.plan.facts).target, shape) for e in ("1", "9/10")]
+        laws = [
+            cell_probabilities(hf.RoundedProjection(epsilon=e, per="distance").channel(source.plan.facts).target, shape)
+            for e in ("1", "9/10")
+        ]
         assert laws[0] is not None and laws[1] is not None  # noqa: PT018
         check_fit(values, laws[0], offset=-(len(laws[0]) // 2), name="posterior from draws")
         assert not fits(values, laws[1], offset=-(len(laws[1]) // 2))
 
     def test_a_single_cell_is_not_rounded(self) -> None:
         source, plain = (
-            read(THREE, [], mechanism, [30, 1, 0]) for mechanism in (hf.RoundedProjection(epsilon=1), hf.GeneralizedLaplace(1))
+            read(THREE, [], mechanism, [30, 1, 0])
+            for mechanism in (hf.RoundedProjection(epsilon=1, per="distance"), hf.GeneralizedLaplace(epsilon=1, per="distance"))
         )
         for prior in (Poisson(3.0), Listed([1, 2, 3])):
             here, there = posterior_of(source, prior, 0), posterior_of(plain, prior, 0)
@@ -267,10 +275,10 @@ class TestRoundedProjection:
         """Its probabilities far out are known to 1e-12 only: rather no answer than one without its digits."""
         pair = hf.Universe.product({"sex": ["F", "M"]})
         with pytest.raises(RequestTooLarge, match="wider prior"):
-            posterior_of(read(pair, [hf.total()], hf.RoundedProjection(epsilon=1), [40, 0]), Poisson([1.0, 39.0]), 0)
+            posterior_of(read(pair, [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), [40, 0]), Poisson([1.0, 39.0]), 0)
 
     def test_draws_that_do_not_fit_the_prior_are_refused(self) -> None:
-        source = read(THREE, [hf.total()], hf.RoundedProjection(epsilon=1), [50, 1, 0])
+        source = read(THREE, [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), [50, 1, 0])
         with pytest.raises(RequestTooLarge, match="wider prior"):
             posterior_of(source, Flat(0, 30), 0)
 
@@ -284,8 +292,8 @@ class TestCalibration:
         """Published at epsilon 1/4 and read as if it had been `read_with`."""
         random = np.random.default_rng(7)
         truth = random.poisson(4.0, size=(self.TABLES, 3))
-        law = hf.plan(THREE, [hf.total()], hf.GeneralizedLaplace("1/4")).law
-        plan = hf.plan(THREE, [hf.total()], hf.GeneralizedLaplace(read_with))
+        law = hf.plan(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4", per="distance")).law
+        plan = hf.plan(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=read_with, per="distance"))
         y = truth + law.sample(self.TABLES, hf.NoiseKey.for_tests("ranks"))
         out = []
         for x, published in zip(truth, y, strict=True):
@@ -346,7 +354,9 @@ class TestResult:
 class TestReading:
     def release(self):
         table = hf.Table(TOWNS, np.array([5, 3, 2, 9, 0, 4]))
-        return hf.release(table, [hf.margin("town")], hf.GeneralizedLaplace("1/2"), key=hf.NoiseKey.for_tests("reading"))
+        return hf.release(
+            table, [hf.margin("town")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("reading")
+        )
 
     def test_a_folder_says_the_same_as_the_release(self, tmp_path: Path) -> None:
         made = self.release()
@@ -380,7 +390,7 @@ class TestReading:
 
     def test_codes_that_no_cell_has_together(self) -> None:
         universe = hf.Universe.listed({"town": ["a", "b"], "sex": ["F", "M"]})
-        source = read(universe, [hf.total()], hf.GeneralizedLaplace(1), [1, 2])
+        source = read(universe, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), [1, 2])
         with pytest.raises(InvalidParameter, match="No cell"):
             posterior_of(source, Flat(), {"town": "a", "sex": "M"})
 
@@ -396,7 +406,7 @@ class TestReading:
 
     def test_a_prior_that_excludes_every_table(self) -> None:
         with pytest.raises((InvalidParameter, RequestTooLarge), match="wider prior"):
-            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(1), [5, 2, 2]), Flat(0, 2), 0)
+            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), [5, 2, 2]), Flat(0, 2), 0)
 
 
 class TestPriors:
@@ -429,7 +439,11 @@ class TestPriors:
         binomial = NegativeBinomial(100, 100 * 0.05 / 0.95)
         assert np.allclose(np.exp(binomial.log_weights(k, np.zeros_like(k))), stats.nbinom.pmf(k, 100, 0.95))
 
-    @pytest.mark.parametrize("mechanism", [hf.GeneralizedLaplace(1), hf.Conditional(2)], ids=["laplace", "conditional"])
+    @pytest.mark.parametrize(
+        "mechanism",
+        [hf.GeneralizedLaplace(epsilon=1, per="distance"), hf.Conditional(epsilon=2, per="distance")],
+        ids=["laplace", "conditional"],
+    )
     def test_a_list_with_its_weight_far_away(self, mechanism) -> None:
         """Counts of 0 or, with almost all weight, 150: a cell published as 3 is almost surely 150, and of three under a total of 150 each
         is so with probability 1/3. Windows around what was published must reach it."""
@@ -440,8 +454,8 @@ class TestPriors:
 
     def test_means_for_each_cell_fit_the_table(self) -> None:
         with pytest.raises(InvalidParameter, match="2 means"):
-            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(1), [5, 2, 2]), Poisson([1.0, 2.0]), 0)
+            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), [5, 2, 2]), Poisson([1.0, 2.0]), 0)
 
     def test_only_priors_are_taken(self) -> None:
         with pytest.raises(InvalidParameter, match="Flat"):
-            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(1), [5, 2, 2]), "flat", 0)  # type: ignore[arg-type]
+            posterior_of(read(THREE, [hf.total()], hf.GeneralizedLaplace(epsilon=1, per="distance"), [5, 2, 2]), "flat", 0)  # type: ignore[arg-type]

@@ -17,7 +17,9 @@ TABLE = hf.Table(hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]}), n
 
 
 def test_releases_loaded_ones_and_folders_answer_alike(tmp_path: Path) -> None:
-    release = hf.release(TABLE, [hf.margin("town")], hf.GeneralizedLaplace("1/2"), hf.NoiseKey.for_tests("towns"), release_id="towns")
+    release = hf.release(
+        TABLE, [hf.margin("town")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), hf.NoiseKey.for_tests("towns"), release_id="towns"
+    )
     folder = release.save(tmp_path / "out")
     loaded = hf.load(folder)
     drawn = [research.simulate(source, 5, key=hf.NoiseKey.for_tests("five")).tables for source in (release, loaded, folder)]
@@ -28,7 +30,7 @@ def test_releases_loaded_ones_and_folders_answer_alike(tmp_path: Path) -> None:
 
 
 def test_priors_are_of_counts() -> None:
-    release = hf.answer([1, 2, 3], sensitivity=1, mechanism=hf.ProjectedLaplace(1), key=hf.NoiseKey.for_tests("answers"))
+    release = hf.answer([1, 2, 3], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon=1), key=hf.NoiseKey.for_tests("answers"))
     for ask in (lambda: research.posterior(release, Flat(), 0), lambda: research.simulate(release, 3, Flat())):
         with pytest.raises(InvalidParameter, match="priors are of counts"):
             ask()

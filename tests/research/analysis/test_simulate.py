@@ -29,14 +29,16 @@ def released(mechanism, keep, universe=PAIR, counts=(3, 1)):
 class TestErrors:
     def test_are_draws_of_the_public_law(self) -> None:
         """Two cells: d and -d with P[d] proportional to exp(-2 epsilon |d|); at another epsilon they do not fit."""
-        made = research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), DRAWS, key=hf.NoiseKey.for_tests(1))
+        made = research.simulate(
+            released(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), [hf.total()]), DRAWS, key=hf.NoiseKey.for_tests(1)
+        )
         assert made.kind == "errors"
         assert (made.tables.sum(axis=1) == 0).all()
         check_fit(made.tables[:, 0], hf.DiscreteLaplace("2").pmf, name="simulated errors")
         assert not fits(made.tables[:, 0], hf.DiscreteLaplace("11/5").pmf)
 
     @pytest.mark.parametrize(
-        "mechanism", [hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(epsilon=1)], ids=["gaussian", "rounded"]
+        "mechanism", [hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(epsilon=1, per="distance")], ids=["gaussian", "rounded"]
     )
     def test_change_no_kept_total(self, mechanism) -> None:
         made = research.simulate(released(mechanism, [hf.margin("town")], TOWNS, range(6)), 50)
@@ -45,7 +47,7 @@ class TestErrors:
 
     def test_equal_keys_give_equal_draws_and_fresh_ones_do_not(self, tmp_path: Path) -> None:
         """From the release and from its folder."""
-        release = released(hf.GeneralizedLaplace("1/4"), [hf.total()])
+        release = released(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), [hf.total()])
         folder = release.save(tmp_path / "out")
         one, other = (research.simulate(source, 100, key=hf.NoiseKey.for_tests(5)) for source in (release, folder))
         assert one.tables.tolist() == other.tables.tolist()
@@ -55,7 +57,7 @@ class TestErrors:
 class TestPosteriorPredictive:
     def test_law_by_listing(self) -> None:
         """P[y'] = sum over x of P[x | y] P[y' | x]; the law without the prior does not fit."""
-        release = released(hf.GeneralizedLaplace("1/2"), [hf.total()])
+        release = released(hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.total()])
         y = release.table.counts.tolist()
         made = research.simulate(release, DRAWS, Poisson(2.0), key=hf.NoiseKey.for_tests(2))
         assert made.kind == "posterior predictive"
@@ -71,7 +73,11 @@ class TestPosteriorPredictive:
 
     @pytest.mark.parametrize(
         "mechanism",
-        [hf.GeneralizedLaplace("1/2"), hf.GeneralizedGaussian(sigma_squared=4), hf.RoundedProjection(epsilon=1)],
+        [
+            hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+            hf.GeneralizedGaussian(sigma_squared=4),
+            hf.RoundedProjection(epsilon=1, per="distance"),
+        ],
         ids=["laplace", "gaussian", "rounded"],
     )
     def test_keeps_the_published_totals(self, mechanism) -> None:
@@ -87,9 +93,9 @@ class TestPosteriorPredictive:
 @pytest.mark.parametrize("n", [-1, 1.5, "3"])
 def test_bad_numbers(n) -> None:
     with pytest.raises((InvalidParameter, TypeError)):
-        research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), n)
+        research.simulate(released(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), [hf.total()]), n)
 
 
 def test_repr() -> None:
-    made = research.simulate(released(hf.GeneralizedLaplace("1/4"), [hf.total()]), 3)
+    made = research.simulate(released(hf.GeneralizedLaplace(epsilon="1/4", per="distance"), [hf.total()]), 3)
     assert repr(made) == "Simulated(3 tables of 2 cells: errors)"

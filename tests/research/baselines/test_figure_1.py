@@ -22,7 +22,7 @@ were found (of the 80 gaps the others are 7.9 to 27), less two standard errors o
 
 def test_conditional_noise_is_at_half_the_budget() -> None:
     """The paper's epsilon_0 = .5."""
-    target = hf.plan(universe(), kept(), hf.Conditional(1)).drawing.channel.target
+    target = hf.plan(universe(), kept(), hf.Conditional(epsilon=1, per="distance")).drawing.channel.target
     assert isinstance(target, ConditionalLaplace)
     assert target.rate == Fraction(1, 2)
 

@@ -49,8 +49,8 @@ class TestAnswer:
         assert "Floating point, research only" in hf.describe(answer)
 
     def test_a_declared_sensitivity_makes_a_declared_promise(self) -> None:
-        declared = floating_answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace("1"))
-        computed = floating_answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace("1"))
+        declared = floating_answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace(epsilon="1"))
+        computed = floating_answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace(epsilon="1"))
         assert (declared.guarantee.basis, computed.guarantee.basis) == ("declared", "proved")
         assert "as it was declared. That was not checked" in hf.describe(declared)
         assert "declared" not in hf.describe(computed)
@@ -88,15 +88,15 @@ class TestAnswer:
 
     def test_statements_need_a_universe(self) -> None:
         with pytest.raises(InvalidParameter, match="Statements are about a universe"):
-            floating_answer([1, 2], sensitivity=1, invariants=[hf.total()], mechanism=hf.ProjectedLaplace(1))
+            floating_answer([1, 2], sensitivity=1, invariants=[hf.total()], mechanism=hf.ProjectedLaplace(epsilon=1))
 
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 EVERY = [
-    hf.ProjectedLaplace("1/2"),
-    hf.ExtendedLaplace("1/2"),
-    hf.ProjectedGaussian("1", "1e-6"),
-    hf.ExtendedGaussian("1", "1e-6", calibration="paper"),
+    hf.ProjectedLaplace(epsilon="1/2"),
+    hf.ExtendedLaplace(epsilon="1/2"),
+    hf.ProjectedGaussian(epsilon="1", delta="1e-6"),
+    hf.ExtendedGaussian(epsilon="1", delta="1e-6", calibration="paper"),
     research.CorrelatedGaussian("1", "1e-6"),
     research.KNorm("1"),
     ProjectedDoubleGeometric("1"),
@@ -128,7 +128,7 @@ class TestEveryMechanism:
     def test_what_belongs_to_a_publication_is_no_argument(self, argument: str) -> None:
         assert argument in inspect.signature(hf.answer).parameters
         with pytest.raises(TypeError, match=argument):
-            floating_answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(1), **{argument: 1})  # type: ignore[arg-type]
+            floating_answer([1.5, 2], sensitivity=1, mechanism=hf.ProjectedLaplace(epsilon=1), **{argument: 1})  # type: ignore[arg-type]
 
 
 class TestRead:

@@ -94,7 +94,7 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
         people,
         invariants=shaped.invariants,
         names=shaped.names,
-        mechanism=hf.ExtendedGaussian("1/2", "1e-6"),
+        mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
         places=0,
         key=hf.NoiseKey.for_tests("release"),
     )
@@ -107,7 +107,7 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
         prefix_sums(5),
         people,
         invariants=[[0, 0, 0, 0, 1]],
-        mechanism=hf.ExtendedGaussian("1/2", "1e-6"),
+        mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
         places=0,
         key=hf.NoiseKey.for_tests("p"),
     )

@@ -1,7 +1,7 @@
 """The ledger: budgets granted, reserved and spent, in a file or a database, with a chain that shows when a row was changed.
 
 What is counted. One data set has one account; vintages and revisions of one population share it. The unit of account is what one
-person (or other unit) changing cell costs: the pair of tables at l1 distance 2 max_records, squared l2 distance 2 max_records^2.
+person (or what is protected) changing cell costs: the pair of tables at l1 distance 2 max_records, squared l2 distance 2 max_records^2.
 
 What it protects against. Crashes at any moment, two processes that spend at once, a release drawn twice, a row that was changed, deleted,
 inserted or moved, and, against the head that a witness outside the ledger remembers and against heads printed in cards, a tail that was cut

@@ -49,21 +49,21 @@ from holdfast.privacy.ledger.values import (
 
 @dataclass(frozen=True)
 class Balance:
-    """What was granted to a data set, what is spent, what is left, in one currency; for one unit changing cell.
+    """What was granted to a data set, what is spent, what is left, in one currency; for one protected unit changing cell.
 
     kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
     `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
     kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
-    (epsilon, delta)-differentially private for one unit.
+    (epsilon, delta)-differentially private for one protected unit.
 
-    per_unit and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
+    per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
     release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts.
-    `secret_is_more`: for some release that is farther than one unit's move, so that a grant buys more there than it says.
+    `secret_is_more`: for some release that is farther than one protected unit's move, so that a grant buys more there than it says.
     """
 
     dataset: str
     kind: GrantKind | None
-    unit: str
+    protect: str
     currency: Currency
     granted: Fraction | None
     spent: Fraction
@@ -72,7 +72,7 @@ class Balance:
     recorded: int = 0
     estimated: int = 0
     cell_key: int = 0
-    per_unit: Fraction | None = None
+    per_distance: Fraction | None = None
     smallest_secret: Fraction | None = None
     secret_is_more: bool = False
 
@@ -83,9 +83,9 @@ class Balance:
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
-        numbers = ("granted", "spent", "left", "epsilon", "delta", "per_unit", "smallest_secret")
+        numbers = ("granted", "spent", "left", "epsilon", "delta", "per_distance", "smallest_secret")
         return {
-            **{name: getattr(self, name) for name in ("dataset", "kind", "unit", "currency")},
+            **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
             **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
             **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
         }
@@ -100,7 +100,7 @@ class Account:
         self.taken_back: list[TakenBack] = []
         """Grants that were taken back. An account that has some, and no grant, takes no release: its limit is nothing, not none."""
         self.opened: str | None = None
-        """The unit of an account that was opened without a limit."""
+        """What an account protects that was opened without a limit."""
         self.releases: dict[int, Reservation] = {}
         """By the number of the event that reserved them."""
         self._latest: dict[str, int] = {}
@@ -134,14 +134,14 @@ class Account:
         return bool(self.grants) or (self.opened is not None and not self.taken_back)
 
     @property
-    def unit(self) -> str | None:
+    def protect(self) -> str | None:
         """Whose privacy is counted; None where nothing was granted or recorded."""
-        return self._first_grant.unit if self._first_grant is not None else self._recorded_unit
+        return self._first_grant.protect if self._first_grant is not None else self._recorded_protect
 
     @property
-    def _recorded_unit(self) -> str | None:
+    def _recorded_protect(self) -> str | None:
         """Whose privacy is counted for releases that no grant was there for."""
-        return self.opened or next((str(release.facts["unit"]) for release in self.releases.values() if release.state == "lost"), None)
+        return self.opened or next((str(release.facts["protect"]) for release in self.releases.values() if release.state == "lost"), None)
 
     @property
     def _first_grant(self) -> Grant | None:
@@ -162,7 +162,7 @@ class Account:
         return Fraction(0) if amount is None else amount
 
     def spent(self, currency: Currency | None = None) -> Fraction:
-        """The bound of the module's text on what one unit changing cell has lost to all releases together."""
+        """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
         chosen, counted = currency or self.currency, self._counted()
         if not any(release.facts.get(DISJOINT) for release in counted):
             return self._totals[chosen]
@@ -176,15 +176,15 @@ class Account:
 
     def balance(self) -> Balance:
         """What was granted, what is spent."""
-        unit = self.unit
-        if unit is None:
+        protect = self.protect
+        if protect is None:
             raise self.no_grant()
         first = self._first_grant
         counted = self._counted()
         return Balance(
             dataset=self.dataset,
             kind=None if first is None else first.kind,
-            unit=unit,
+            protect=protect,
             currency=self.currency,
             granted=None if first is None else self.granted,
             spent=self.spent(),
@@ -193,13 +193,13 @@ class Account:
             recorded=len(counted),
             estimated=sum(release.charge.kind == "estimated" for release in counted),
             cell_key=sum(release.charge.kind == "cell-key" for release in counted),
-            per_unit=self._spent_at(counted, "per_unit"),
+            per_distance=self._spent_at(counted, "per_distance"),
             smallest_secret=self._spent_at(counted, "smallest_secret"),
             secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
         )
 
-    def _spent_at(self, counted: list[Reservation], where: Literal["per_unit", "smallest_secret"]) -> Fraction | None:
-        """The sum for another pair of tables than one unit's move; None where a release does not say what that costs."""
+    def _spent_at(self, counted: list[Reservation], where: Literal["per_distance", "smallest_secret"]) -> Fraction | None:
+        """The sum for another pair of tables than one protected unit's move; None where a release does not say what that costs."""
         said = {release.seq: release.costs for release in counted if release.charge.kind not in UNCOUNTED}
         if None in said.values():
             return None
@@ -217,16 +217,20 @@ class Account:
     # The rules: each gives the refusal, or None.
 
     def check_grant(self, grant: Grant) -> HoldfastError | None:
-        """Grants of one account have one kind, one unit, and one delta."""
+        """Grants of one account have one kind, protect one unit, and have one delta."""
         if not self.grants:
-            return None if self._recorded_unit is None else self._check_limit(grant, self._recorded_unit)
+            return None if self._recorded_protect is None else self._check_limit(grant, self._recorded_protect)
         first = self.grants[0]
-        for name, old, new in (("kind", first.kind, grant.kind), ("unit", first.unit, grant.unit), ("delta", first.delta, grant.delta)):
+        for name, old, new in (
+            ("kind", first.kind, grant.kind),
+            ("protect", first.protect, grant.protect),
+            ("delta", first.delta, grant.delta),
+        ):
             if old != new:
                 was, is_now = (amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
                 return LedgerProblem(
                     f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
-                    "they share kind, unit and delta."
+                    "they share kind, protect and delta."
                 )
         if grant.kind == "approximate" and not _is_proved([*self.grants, grant]):
             return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
@@ -246,11 +250,11 @@ class Account:
             return LedgerProblem(f"The other grants of {self.dataset!r} stand on this one. Take back the latest one first.")
         return None
 
-    def _check_limit(self, grant: Grant, unit: str) -> HoldfastError | None:
+    def _check_limit(self, grant: Grant, protect: str) -> HoldfastError | None:
         """A first grant for an account that was opened without a limit: it must pay for what was recorded so far."""
         kinds = {release.charge.kind for release in self._counted()}
-        if grant.unit != unit:
-            return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {unit!r}. Got a grant per {grant.unit!r}.")
+        if grant.protect != protect:
+            return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {protect!r}. Got a grant per {grant.protect!r}.")
         if "cell-key" in kinds:
             return LedgerProblem(
                 f"A release of {self.dataset!r} was made by the cell key method, which gives no guarantee to count, so no limit "
@@ -304,10 +308,10 @@ class Account:
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
             )
-        if facts.get("unit", self.unit) != self.unit:
+        if facts.get("protect", self.protect) != self.protect:
             return LedgerProblem(
-                f"The account of {self.dataset!r} is per {self.unit!r}. The release promises per {facts['unit']!r}. Charge it to a data "
-                "set of its own: dataset = ..."
+                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts['protect']!r}. "
+                "Charge it to a data set of its own: dataset = ..."
             )
         revised = facts.get("revision_of")
         problem = None if revised is None else self._check_named(revised)
@@ -398,7 +402,7 @@ class Account:
             if event.kind in BEFORE:
                 return self._apply_step(event, event.kind)
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
-            return "its payload cannot be read."
+            return "its payload cannot be read. It may come from another version of Holdfast."
         return "this kind of event is unknown. It may come from a later version of Holdfast."
 
     def _apply_grant(self, grant: Grant) -> str | None:
@@ -422,7 +426,7 @@ class Account:
     def _apply_opened(self, event: Event) -> str | None:
         if self.takes_releases:
             return "the account was there already."
-        self.opened = name_of(event.payload["unit"], "unit")
+        self.opened = name_of(event.payload["protect"], "protect")
         return None
 
     def _apply_reserved(self, event: Event) -> str | None:
@@ -441,7 +445,7 @@ class Account:
     def _apply_lost(self, event: Event) -> str | None:
         if event.release_id is None:
             return "it names no release."
-        name_of(event.payload["facts"]["unit"], "unit")
+        name_of(event.payload["facts"]["protect"], "protect")
         read_head(event.payload["head"])
         charge = Charge.from_fields(event.payload["charge"])
         problem = self.check_lost(charge)

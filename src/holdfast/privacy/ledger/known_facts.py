@@ -51,7 +51,7 @@ def _is_declaration(value: Any) -> bool:
 
 
 _RIGHT: dict[str, Callable[[Any], bool]] = {
-    "unit": _is_name,
+    "protect": _is_name,
     "max_records": lambda value: _is_number(value) and value > 0,
     "mechanism": lambda value: isinstance(value, str) and len(value) <= MAX_NAME,
     "parameters": lambda value: isinstance(value, Mapping),

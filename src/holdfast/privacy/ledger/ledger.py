@@ -141,22 +141,22 @@ class Ledger:
         epsilon: Exact | None = None,
         rho: Exact | None = None,
         delta: Exact | None = None,
-        unit: str = "person",
+        protect: str = "person",
         approver: str,
         reason: str,
         legal: str | None = None,
         again: bool = False,
         now: str | None = None,
     ) -> Event:
-        """Grant a budget for what one unit changing cell may lose to all releases of a data set together.
+        """Grant a budget for what one protected unit changing cell may lose to all releases of a data set together.
 
         Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact. Grants of one data set add up and
-                     share kind, unit and delta. "pure" takes pure releases only. again: one that stands already is meant to add to it.
+                     share kind, protect and delta. "pure" takes pure releases only. again: one that stands already is meant to add to it.
         Guarantees:  an approximate grant is converted once to the largest rho proved for it (12 digits, rounded down). With several,
                      the sum of their rho is proved for the sum of their epsilons at their delta.
         """
         name, time = name_of(dataset, "dataset"), _clock() if now is None else name_of(now, "now")
-        texts = {"unit": unit, "approver": approver, "reason": reason, "legal": legal}
+        texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
         asked = read_grant(name, kind, {"epsilon": epsilon, "rho": rho, "delta": delta}, texts, time)
 
         def work(connection: Connection) -> Event:
@@ -211,7 +211,7 @@ class Ledger:
 
         Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint" (a declaration that no person is in both,
                      disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of this population, charged in full),
-                     "unit" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
+                     "protect" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
                      to a file in the state folder and never into the database. check_earlier: given every release of the ledger, inside
@@ -272,7 +272,7 @@ class Ledger:
             if used is not None:
                 raise used
             if not account.takes_releases and not account.taken_back:
-                payload = {"unit": plain.get("unit", "person")}
+                payload = {"protect": plain.get("protect", "person")}
                 events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
                 account.apply(events[-1])
         problem = account.check_reserve(release, charge, plain)

@@ -81,7 +81,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
 
 def _is_same(one: Grant, other: Grant) -> bool:
     """Whether two grants are one, written twice: the same amounts, and approver, reason and legal reference that look alike."""
-    names = ("kind", "unit", *GRANT_NEEDS[one.kind])
+    names = ("kind", "protect", *GRANT_NEEDS[one.kind])
     return all(getattr(one, name) == getattr(other, name) for name in names) and all(
         skeletons(getattr(one, name) or "") & skeletons(getattr(other, name) or "") for name in ("approver", "reason", "legal")
     )

@@ -31,7 +31,7 @@ def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants:
         state = states.get(seq) if ledger == chain[0].ledger and hashes.get(seq) == own_hash else None
         if one.counts and one.origin not in told and state in (None, "voided"):
             lost.append(one)
-            facts = {"unit": one.unit}
+            facts = {"protect": one.protect}
             steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": one.origin}))
         elif one.is_drawn and state == "reserved":
             steps.append(("drawing", one.dataset, one.release_id, {"reservation": seq}))
@@ -54,5 +54,5 @@ def _last_seen(marks: Iterable[Mark]) -> list[Seen]:
 def _opened(chain: list[Event], lost: list[Seen]) -> list[Step]:
     """Accounts that the copy does not have yet, in a ledger that records without a limit."""
     there = {event.dataset for event in chain if event.kind in ("granted", "opened")}
-    units = {one.dataset: one.unit for one in reversed(lost) if one.dataset not in there}
-    return [("opened", dataset, None, {"unit": unit}) for dataset, unit in units.items()]
+    protected = {one.dataset: one.protect for one in reversed(lost) if one.dataset not in there}
+    return [("opened", dataset, None, {"protect": name}) for dataset, name in protected.items()]

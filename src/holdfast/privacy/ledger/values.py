@@ -135,11 +135,11 @@ class Charge:
 class Costs:
     """What one release costs two other pairs of tables than one person's move, which is its charge.
 
-    per_unit: two tables that differ by one in one count. smallest_secret: two tables as near as its kept totals allow; `secret_is_more`
+    per_distance: two tables that differ by one in one count. smallest_secret: two tables as near as its kept totals allow; `secret_is_more`
     where that is farther than one person's move, because no person can change alone.
     """
 
-    per_unit: Charge
+    per_distance: Charge
     smallest_secret: Charge
     secret_is_more: bool
 
@@ -150,7 +150,7 @@ class Costs:
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
-        charges = {"per_unit": self.per_unit.to_fields(), "smallest_secret": self.smallest_secret.to_fields()}
+        charges = {"per_distance": self.per_distance.to_fields(), "smallest_secret": self.smallest_secret.to_fields()}
         return {**charges, "secret_is_more": self.secret_is_more}
 
     @classmethod
@@ -159,7 +159,7 @@ class Costs:
         more = fields["secret_is_more"]
         if not isinstance(more, bool):
             raise TypeError("secret_is_more is true or false")
-        return cls(Charge.from_fields(fields["per_unit"]), Charge.from_fields(fields["smallest_secret"]), more)
+        return cls(Charge.from_fields(fields["per_distance"]), Charge.from_fields(fields["smallest_secret"]), more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ class Grant:
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction | None = None
-    unit: str = "person"
+    protect: str = "person"
     approver: str
     reason: str
     legal: str | None = None
@@ -198,17 +198,24 @@ class Grant:
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact; without data set and time, which are columns of the event."""
         numbers = {name: exact_text(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
-        return {"kind": self.kind, **numbers, "unit": self.unit, "approver": self.approver, "reason": self.reason, "legal": self.legal}
+        return {
+            "kind": self.kind,
+            **numbers,
+            "protect": self.protect,
+            "approver": self.approver,
+            "reason": self.reason,
+            "legal": self.legal,
+        }
 
     @classmethod
     def from_fields(cls, dataset: str, time: str, fields: Mapping[str, Any]) -> Grant:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
         numbers: dict[str, Any] = {name: read_exact(fields[name]) for name in ("epsilon", "rho", "delta")}
-        texts = {name: fields[name] for name in ("kind", "unit", "approver", "reason", "legal")}
+        texts = {name: fields[name] for name in ("kind", "protect", "approver", "reason", "legal")}
         needed = {*GRANT_NEEDS[texts["kind"]], *(() if texts["kind"] == "pure" else ("rho",))}
         if {name for name, value in numbers.items() if value is not None} != needed or any((value or 1) <= 0 for value in numbers.values()):
             raise ValueError("a grant has other parameters than its kind")
-        name_of(texts["unit"], "unit")
+        name_of(texts["protect"], "protect")
         for name in ("approver", "reason", "legal"):
             if name != "legal" or texts[name] is not None:
                 text_of(texts[name], name)
@@ -271,7 +278,7 @@ class Reservation:
             said = Costs.from_fields(self.facts["costs"])
         except (KeyError, TypeError, ValueError):
             return None
-        return said if said.per_unit.kind == said.smallest_secret.kind == self.charge.kind else None
+        return said if said.per_distance.kind == said.smallest_secret.kind == self.charge.kind else None
 
     def to_state(self, state: State, **changes: Any) -> Reservation:
         """The same reservation, further on."""
@@ -295,7 +302,7 @@ def read_grant(dataset: str, kind: GrantKind, parameters: Mapping[str, Exact | N
     return Grant(
         dataset=dataset,
         kind=kind,
-        unit=name_of(texts["unit"], "unit"),
+        protect=name_of(texts["protect"], "protect"),
         approver=text_of(texts["approver"], "approver"),
         reason=text_of(texts["reason"], "reason"),
         legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),

@@ -56,14 +56,14 @@ class Seen:
     dataset: str
     release_id: str
     charge: Mapping[str, Any]
-    unit: str
+    protect: str
     state: State
 
     def __post_init__(self) -> None:
         """ValueError, KeyError or TypeError where a value is none that a ledger writes."""
         read_head(self.origin)
         Charge.from_fields(self.charge)
-        for name in ("dataset", "release_id", "unit"):
+        for name in ("dataset", "release_id", "protect"):
             name_of(getattr(self, name), name)
         if type(self.seq) is not int or self.seq < 1 or not is_hash(self.hash) or self.state not in get_args(State):
             raise ValueError("no release that a ledger holds")
@@ -135,8 +135,8 @@ def _take_in(event: Event, releases: dict[int, Seen]) -> None:
     if event.kind in BEGUN:
         payload, name = event.payload, event.release_id or ""
         origin = payload["head"] if event.kind == "lost" else event.head
-        unit = payload["facts"].get("unit", "person")
-        releases[event.seq] = Seen(event.seq, event.hash, origin, event.dataset, name, payload["charge"], unit, BEGUN[event.kind])
+        protect = payload["facts"].get("protect", "person")
+        releases[event.seq] = Seen(event.seq, event.hash, origin, event.dataset, name, payload["charge"], protect, BEGUN[event.kind])
     elif event.kind in BEFORE:
         seen = releases[event.payload["reservation"]]
         if seen.state not in BEFORE[event.kind] or (seen.dataset, seen.release_id) != (event.dataset, event.release_id):

@@ -39,7 +39,7 @@ class ConditionedLoss(Generic[Data, Answer]):
     output: Answer
 
     @property
-    def per_unit(self) -> Enclosure:
+    def per_distance(self) -> Enclosure:
         return Enclosure(self.loss.lower / self.distance, self.loss.upper / self.distance)
 
     def gamma(self, epsilon: Exact, distance: int | None = None) -> Enclosure:
@@ -89,7 +89,7 @@ def conditioned_loss(
             continue
         found, place = (Enclosure(Fraction(0), Fraction(0)), 0) if answers[x] == answers[other] else losses[answers[x], answers[other]]
         upper = max(upper, found.upper / k)
-        if best is None or found.lower / k > best.per_unit.lower:
+        if best is None or found.lower / k > best.per_distance.lower:
             best = ConditionedLoss(found, k, (x, other), listed[place])
     assert best is not None
     return ConditionedLoss(Enclosure(best.loss.lower, max(best.loss.upper, upper * best.distance)), best.distance, best.pair, best.output)
