@@ -31,7 +31,7 @@ from tests.samplers.test_known_answers import DRAWN
 
 from .cases import CASES, COUNTS, GRID, KEEPS, MECHANISMS, table
 
-WHERE_PILOTS_ARE = ("grid_laplace", "pivot_laplace", "l2_laplace")
+WHERE_PILOTS_ARE = ("laplace_rejection", "l2_laplace")
 
 
 def drawn(drawing: Drawing) -> list[int]:

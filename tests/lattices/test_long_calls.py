@@ -176,7 +176,7 @@ def test_l2_refusals_prepare_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 2,000 cells neither the samplers of the parts nor a pilot can say that rejection ends."""
     from holdfast.samplers import l2_laplace
 
-    for module, name in ((l2_laplace, "estimate_acceptance"), (l2_laplace, "L2Laplace")):
+    for module, name in ((l2_laplace, "estimate_acceptance"), (l2_laplace, "L2Rejection")):
         monkeypatch.setattr(module, name, None)
     codes = [str(number) for number in range(1000)]
     universe = hf.Universe.product({"a": codes, "b": ["x", "y"]})

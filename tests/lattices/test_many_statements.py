@@ -193,7 +193,7 @@ def test_families_that_fit_are_not_joined(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_completing_families_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = called(monkeypatch, levels, "_joined")
+    tried = called(monkeypatch, levels, "_refine_family")
     monkeypatch.setattr(levels, "MOST_JOINS", 500)
     codes = CODES[:60]
     universe = hf.Universe.product({"age": codes, "sex": ["F", "M"]})

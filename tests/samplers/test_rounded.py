@@ -230,10 +230,11 @@ def test_a_long_rounding_stops_for_signals_and_goes_on(monkeypatch: pytest.Monke
     """One table of many cells was one compiled call, which answers none; in many calls it gives the same from the same words."""
     sampler = RoundedGrid2((7, 11), "1/5")
     calls: list[None] = []
+    plain = rounded_projection.run_with_coins
 
     def counted(*given: Any) -> int:
         calls.append(None)
-        return rounded_projection.run_with_coins(*given)
+        return plain(*given)
 
     at_once, in_steps = (NoiseKey.for_tests("steps").stream(0) for _ in range(2))
     noise = np.random.default_rng(0).integers(-9, 10, size=(3, 77))

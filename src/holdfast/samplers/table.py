@@ -33,7 +33,21 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
-from holdfast.samplers.choice import HOPELESS_TRIES, RULE_EPSILON, Choice, Compared, Reason, affordable, cell_draws, too_many_tries
+from holdfast.samplers.choice import (
+    HOPELESS_TRIES,
+    RULE_EPSILON,
+    Choice,
+    Compared,
+    Reason,
+    affordable,
+    bounded_gaussian,
+    bounded_laplace,
+    cell_draws,
+    choose_coupling,
+    general_laplace,
+    grid_laplace,
+    too_many_tries,
+)
 from holdfast.samplers.composed import Added, IndependentCells, Signed
 from holdfast.samplers.protocol import BlockSampler, Ints
 
@@ -100,12 +114,6 @@ def _one_sum_rounded(shape: OneSum, target: Rounded) -> Choice:
     return Choice(_sign(RoundedOneSum(shape.size, target.epsilon), shape), Reason.ONE_TOTAL)
 
 
-def _grid_laplace(shape: Grid, target: L1Laplace) -> Choice:
-    from holdfast.samplers.choice import grid_laplace
-
-    return grid_laplace(shape, target)
-
-
 def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
     from holdfast.samplers.laplace_rejection import rule_of_thumb_tries
 
@@ -129,7 +137,7 @@ def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
 
 
 def _levels_laplace(shape: Levels, target: L1Laplace) -> Choice:
-    return _general_laplace(shape.as_general(), target)
+    return general_laplace(shape.as_general(), target)
 
 
 def _levels_gaussian(shape: Levels, target: Gaussian) -> Choice:
@@ -151,15 +159,7 @@ def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
     return affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
 
 
-def _general_laplace(shape: General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.choice import general_laplace
-
-    return general_laplace(shape, target)
-
-
 def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
-    from holdfast.samplers.choice import choose_coupling
-
     return choose_coupling(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
 
@@ -256,16 +256,12 @@ def _whole_l2_by_rejection(shape: Whole, target: L2Laplace, weaker: L1Laplace) -
 def _bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     if not shape.has_bounds:
         return _add_to_counts(shape, L1Laplace(target.rate))
-    from holdfast.samplers.choice import bounded_laplace
-
     return bounded_laplace(shape, target)
 
 
 def _bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     if not shape.has_bounds:
         return _add_to_counts(shape, Gaussian(target.sigma_squared))
-    from holdfast.samplers.choice import bounded_gaussian
-
     return bounded_gaussian(shape, target)
 
 
@@ -282,13 +278,13 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (OneSum, L1Laplace): _one_sum_laplace,
     (OneSum, Gaussian): _one_sum_gaussian,
     (OneSum, Rounded): _one_sum_rounded,
-    (Grid, L1Laplace): _grid_laplace,
+    (Grid, L1Laplace): grid_laplace,
     (Grid, Gaussian): _grid_gaussian,
     (Grid, Rounded): _grid_rounded,
     (Levels, L1Laplace): _levels_laplace,
     (Levels, Gaussian): _levels_gaussian,
     (Levels, Rounded): _levels_rounded,
-    (General, L1Laplace): _general_laplace,
+    (General, L1Laplace): general_laplace,
     (General, Gaussian): _general_gaussian,
     (General, Rounded): _general_rounded,
     (Units, LevelGaussian): _units_gaussian,
