@@ -151,7 +151,7 @@ class Command:
         number = next(self._numbers)  # an id is drawn once: every release has a new one, recorded in the ledger beside the run file
         output = f"out {number}"
         (self._folder / "run.toml").write_text(_RUN_FILE.replace("{name}", f"bench-{number}"), encoding="utf-8")
-        self._run("release", "-m", "holdfast.cli", "release", "run.toml", "-o", output)
+        self._run("release", "-m", "holdfast.cli.commands", "release", "run.toml", "-o", output)
         shutil.rmtree(self._folder / output)
 
     def imports(self) -> None:

@@ -30,7 +30,7 @@ def running(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
 
     That loops are being compiled is left out of what was printed: it depends on the tests before.
     """
-    from holdfast.cli import main
+    from holdfast.cli.commands import main
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
     logger = logging.getLogger("holdfast")

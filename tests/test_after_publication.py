@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.cli.streams import StandardStream
 from holdfast.errors import AfterPublication, LedgerProblem
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import leftovers
-from holdfast.streams import StandardStream
 from tests.publication.bookings import run as carry_out
 from tests.running import Run
 from tests.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
@@ -191,7 +191,7 @@ class TestFaultsAfterPublication:
         """The folder had its name, the ledger said committed, and the message said: not yet under its name."""
         run(*GRANT, "--epsilon", "1/2")
         script = (
-            "from holdfast.privacy.ledger import Ledger\nimport os, signal, time\n"
+            "from holdfast.ledger import Ledger\nimport os, signal, time\n"
             "def stop(*given):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\nLedger.publish = stop"
         )
         ended = command(*RELEASE, script=script)
@@ -211,7 +211,7 @@ class TestLastResort:
     @LONG
     def test_where_even_the_end_fails(self) -> None:
         script = (
-            "import holdfast.ending as ending\ndef broken(*given):\n    raise MemoryError\nending._told = broken\n"
+            "import holdfast.cli.endings as ending\ndef broken(*given):\n    raise MemoryError\nending._told = broken\n"
             "from holdfast.channels import Channel\nChannel.check_published = broken"
         )
         ended = command(*RELEASE, "--no-ledger", script=script)

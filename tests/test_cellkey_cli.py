@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.wording.cellkey import standing_sentence
 from tests.cellkey.test_formats import ONS, OURS, PTABLE, SUPERSTAR
 from tests.running import Run

@@ -388,7 +388,7 @@ class TestProcess:
             'mechanism = "generalized-laplace"\nepsilon = "1"\nper = "person"\n'
         )
         before = everything(tmp_path)
-        command = [sys.executable, "-m", "holdfast.cli", "release", "run.toml", "-o", "out", "--no-ledger"]
+        command = [sys.executable, "-m", "holdfast.cli.commands", "release", "run.toml", "-o", "out", "--no-ledger"]
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while process.poll() is None and not any(name.startswith(".holdfast-unfinished-") for name in os.listdir(tmp_path)):
                 time.sleep(0.002)

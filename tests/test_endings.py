@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import errors
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.wording.endings import WHAT_TO_DO
 from tests.running import Run
 
@@ -86,7 +86,7 @@ class TestErrorsAsJson:
         assert [row["kernel"] for row in found["details"]["rows"]] == ["metropolis"] * len(found["details"]["rows"])
 
     def test_an_error_of_another_package_has_the_advice_of_its_base(self, capsys: pytest.CaptureFixture[str]) -> None:
-        from holdfast.ending import _print
+        from holdfast.cli.endings import _print
 
         class Other(errors.InvalidTable):
             code = "other"
@@ -101,7 +101,7 @@ from holdfast.channels import Channel
 def broken(channel, counts, published):
     raise RuntimeError(f"broken at {counts.max()}")
 Channel.check_published = broken
-from holdfast.cli import main
+from holdfast.cli.commands import main
 main()
 """
 
@@ -147,8 +147,8 @@ def test_a_refusal_of_the_ledger_is_told_alone(run: Run) -> None:
 
 SIGNALLED = """
 import os, signal, time
-import holdfast.publication.pipeline, holdfast.publication.runfile, holdfast.publication.plan, holdfast.engines.local
-from holdfast.privacy.ledger import Ledger
+import holdfast.publication.pipeline, holdfast.runfiles.runfile, holdfast.publication.plan, holdfast.engines.local
+from holdfast.ledger import Ledger
 owner, name, before = OWNER, NAME, BEFORE
 real = getattr(owner, name)
 def signalled(*given, **named):
@@ -165,7 +165,7 @@ MOMENTS = {
     "granted": ("Ledger", "grant", False, None),
     "about to void": ("Ledger", "void", True, None),
     "voided": ("Ledger", "void", False, None),
-    "reading": ("holdfast.publication.runfile.Run", "read_table", False, None),
+    "reading": ("holdfast.runfiles.runfile.Run", "read_table", False, None),
     "planning": ("holdfast.publication.plan", "choose_samplers", True, None),
     "about to reserve": ("Ledger", "reserve", True, None),
     "reserved": ("Ledger", "reserve", False, "reserved"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import pipeline
 from tests.running import Run
 
@@ -113,7 +113,7 @@ class TestTwoRunsOfOneId:
     @pytest.mark.long
     def test_two_at_once(self, work: Path) -> None:
         """Both find no ledger and make one; one of them draws."""
-        command = [sys.executable, "-m", "holdfast.cli", "release", "run.toml", "-o"]
+        command = [sys.executable, "-m", "holdfast.cli.commands", "release", "run.toml", "-o"]
         started = [subprocess.Popen([*command, f"out{k}"], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for k in range(2)]
         errors = [process.communicate(timeout=100)[1] for process in started]
         assert sorted(process.returncode == 0 for process in started) == [False, True], errors
@@ -154,7 +154,7 @@ class TestTheFile:
         if child == 0:
             code = 99
             try:
-                from holdfast.ledger_cli import ledger_of_release
+                from holdfast.cli.ledger import ledger_of_release
 
                 if os.geteuid() == 0:
                     os.setuid(NOBODY)

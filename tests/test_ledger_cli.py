@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engines.local import BoundRelease
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.wording.ledger import NO_KEY
 from tests.ledger.helpers import run_sql
 from tests.running import Run
@@ -306,7 +306,7 @@ class TestVerifyAndVoid:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.engines.local.BoundRelease.draw" if drawn else "holdfast.privacy.ledger.Ledger.start_drawing", stop)
+            patch.setattr("holdfast.engines.local.BoundRelease.draw" if drawn else "holdfast.ledger.Ledger.start_drawing", stop)
             assert run("release", "run.toml", "-o", "out").code == 70
         refused = run("release", "run.toml", "-o", "out")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")
@@ -339,7 +339,7 @@ def slow(*given):
     os.kill(os.getpid(), SIGNAL)
     import time; time.sleep(30)
 pipeline.fill_folder = slow
-from holdfast.cli import main
+from holdfast.cli.commands import main
 from holdfast.engines.local import BoundRelease
 main()
 """

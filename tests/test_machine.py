@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast import machine
 from holdfast.errors import RequestTooLarge
+from holdfast.tables import machine
 
 GIB = 1 << 30
 
@@ -61,7 +61,7 @@ def test_what_the_system_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_limit_of_the_process() -> None:
-    program = "import holdfast.machine as m; print(m._of_process())"
+    program = "import holdfast.tables.machine as m; print(m._of_process())"
     limit = 4 * GIB
     ran = subprocess.run(
         [sys.executable, "-c", program],

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.publication.runfile import load_run
-from holdfast.publication.runfile_schema import BESIDE, FIRST_LINE, schema_text
+from holdfast.runfiles.runfile import load_run
+from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
 from tests.running import Run
 
 ROWS = [(county, sex, 9000 + 7 * place) for place, (county, sex) in enumerate((c, s) for c in ("17031", "51191") for s in "FM")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.running import Run
 from tests.test_ledger_by_default import COUNTIES, DEFAULT, LEDGER_PROBLEM, RUN
 
@@ -165,7 +165,7 @@ def test_a_demo_that_was_stopped_leaves_its_folder_free(run: Run, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.demo.synthesize", stop)  # between the two releases
+        patched.setattr("holdfast.cli.demo.synthesize", stop)  # between the two releases
         assert run("demo", "-o", "demo").code != 0
     assert not Path("demo").exists()
     assert run("demo", "-o", "demo").code == 0

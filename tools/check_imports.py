@@ -18,36 +18,50 @@ from pathlib import Path
 
 PACKAGE = "holdfast"
 
-_CORE = ("display", "errors", "machine", "randomness", "exact", "tables", "invariants", "lattices")
+_CORE = ("display", "errors", "randomness", "exact", "tables", "invariants", "lattices", "exposure")
 _DRAWING = (*_CORE, "laws", "samplers", "chains", "privacy", "channels", "mechanisms")
+_RELEASES = (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "wording", "accuracy", "views", "report", "publication")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "display": (),
     "errors": (),
-    "streams": (),
-    "postgres": (),
-    "machine": ("errors",),
     "randomness": ("errors",),
     "exact": ("display", "errors", "randomness"),
-    "tables": ("display", "errors", "machine", "postgres"),
-    "invariants": ("display", "errors", "machine", "tables"),
-    "lattices": ("display", "errors", "machine", "tables", "invariants"),
+    "tables": ("display", "errors"),
+    "invariants": ("display", "errors", "tables"),
+    "lattices": ("display", "errors", "tables", "invariants"),
+    "exposure": ("display", "errors", "tables", "invariants", "lattices"),
     "laws": ("errors", "exact", "lattices"),
     "samplers": ("errors", "randomness", "exact", "lattices", "laws"),
     "chains": ("errors", "randomness", "exact", "lattices", "laws", "samplers"),
-    "privacy": ("display", "errors", "postgres", "exact", "tables", "lattices"),
+    "privacy": ("display", "errors", "exact", "lattices"),
     "cellkey": (*_CORE, "privacy"),
     "subspace": ("errors", "exact", "lattices", "privacy"),
     "channels": (*_CORE, "laws", "samplers", "chains", "privacy"),
     "mechanisms": (*_CORE, "laws", "samplers", "chains", "privacy", "channels"),
-    # The room of sentences: only what shows things to people may import it.
-    "wording": (*_DRAWING, "cellkey"),
+    # The only room with counts.
     "engines": _DRAWING,
+    "ledger": ("display", "errors", "exact", "tables", "lattices", "privacy"),
+    # The room of sentences: only what shows things to people may import it.
+    "wording": (*_DRAWING, "cellkey", "ledger"),
+    "accuracy": (*_DRAWING, "wording"),
+    "views": ("errors", "randomness"),
     "report": ("errors", "wording"),
-    "publication": (*_DRAWING, "cellkey", "subspace", "wording", "engines", "report"),
-    "__init__": (*_DRAWING, "cellkey", "wording", "publication"),
+    "publication": (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "wording", "accuracy", "views", "report"),
+    "verification": _RELEASES,
+    "runfiles": _RELEASES,
+    "__init__": (*_RELEASES, "verification"),
     "testing": ("errors", "randomness", "exact"),
     # No unit names the room beside the others: COMMANDS_OF_RESEARCH may import it, and nothing else.
+    "research": (*_RELEASES, "verification", "testing"),
+    "cli": (*_RELEASES, "verification", "runfiles", "__init__"),
+    "__main__": ("errors", "cli"),
+}
+
+FOR_TYPES = frozenset({("privacy", "ledger")})
+"""(unit, what it imports for type checkers alone): `hf.privacy.Ledger` is a public name of a room above."""
+
+COMMANDS_OF_RESEARCH may import it, and nothing else.
     "research": (*_DRAWING, "cellkey", "subspace", "wording", "publication", "testing"),
     "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
     "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),

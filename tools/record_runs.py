@@ -104,7 +104,7 @@ def _run(arguments: tuple[str, ...], folder: Path, src: Path) -> Record:
     mine = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     mine["HOLDFAST_STATE"] = str(folder.parent / "state")
     environment = {**mine, "PYTHONPATH": str(src), "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
-    command = [sys.executable, "-m", "holdfast.cli", *arguments]
+    command = [sys.executable, "-m", "holdfast.cli.commands", *arguments]
     try:
         ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from holdfast import cellkey, errors, exact, privacy
+    from holdfast.accuracy.allocate import allocate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
@@ -31,14 +32,13 @@ if TYPE_CHECKING:
         RoundedProjection,
         Suppression,
     )
-    from holdfast.publication.allocate import allocate
     from holdfast.publication.answer import answer
-    from holdfast.publication.loaded import load
     from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
-    from holdfast.publication.verify import verify
     from holdfast.randomness import NoiseKey
     from holdfast.tables import Hierarchy, Table, Universe
+    from holdfast.verification.loaded import load
+    from holdfast.verification.verify import verify
     from holdfast.wording import describe
 
 __all__ = [
@@ -98,7 +98,7 @@ _HOME = {
     "Suppression": "holdfast.mechanisms",
     "Table": "holdfast.tables",
     "Universe": "holdfast.tables",
-    "allocate": "holdfast.publication.allocate",
+    "allocate": "holdfast.accuracy.allocate",
     "answer": "holdfast.publication.answer",
     "areas": "holdfast.invariants",
     "at_least": "holdfast.invariants",
@@ -110,14 +110,14 @@ _HOME = {
     "identity": "holdfast.invariants",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
-    "load": "holdfast.publication.loaded",
+    "load": "holdfast.verification.loaded",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
     "privacy": "holdfast.privacy",
     "release": "holdfast.publication.pipeline",
     "subset": "holdfast.invariants",
     "total": "holdfast.invariants",
-    "verify": "holdfast.publication.verify",
+    "verify": "holdfast.verification.verify",
 }
 
 

@@ -9,8 +9,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from holdfast.cli.streams import open_missing
 from holdfast.errors import HoldfastError, InternalError, OutOfMemory, Stopped, Terminated
-from holdfast.streams import open_missing
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end_at_once)
     try:
-        from holdfast.cli import main as run
+        from holdfast.cli.commands import main as run
     except Exception as error:
         if "--debug" in sys.argv:
             raise

@@ -152,7 +152,7 @@ class TestWhatDependsOnIt:
         "mechanism", [hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance"), SHARES], ids=["calibrated", "levels"]
     )
     def test_parameters_and_price_are_those_of_the_plan_without_totals(self, mechanism: Any) -> None:
-        from holdfast.privacy.ledger import Charge
+        from holdfast.ledger import Charge
 
         keep = [hf.margin("a")]
         before, after = hf.plan(UNIVERSE, keep, mechanism), restricted(keep, mechanism)

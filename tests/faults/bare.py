@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.faults import common
 from tests.faults.common import ROOT, RUN
 

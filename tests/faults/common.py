@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.ledger.driver import fork
 
 ROOT = Path(__file__).parents[2]

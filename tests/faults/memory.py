@@ -30,15 +30,15 @@ FEWEST, MOST = 1 << 12, 1 << 24
 """Bytes that are left: between these, evenly on a scale of logarithms. From the start on more are needed, and 16 times as many are left."""
 STEPS = {
     "start": None,
-    "plan": "holdfast.publication.runfile:Run.read_table",
-    "reserve": "holdfast.privacy.ledger:Ledger.reserve",
+    "plan": "holdfast.runfiles.runfile:Run.read_table",
+    "reserve": "holdfast.ledger:Ledger.reserve",
     "draw": "holdfast.engines.local:BoundRelease.draw",
     "write": "holdfast.publication.pipeline:fill_folder",
-    "stage": "holdfast.privacy.ledger:Ledger.stage",
-    "commit": "holdfast.privacy.ledger:Ledger.commit",
+    "stage": "holdfast.ledger:Ledger.stage",
+    "commit": "holdfast.ledger:Ledger.commit",
     "rename": "holdfast.publication.booking:put_in_place",
-    "close": "holdfast.privacy.ledger:Ledger.close",
-    "tell": "holdfast.cli:published",
+    "close": "holdfast.ledger:Ledger.close",
+    "tell": "holdfast.cli.commands:published",
 }
 """Where memory begins to be short: at a call of this."""
 ENDED_BY_LIBRARIES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGTRAP)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import LedgerProblem
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.faults import common
 from tests.faults.common import DATA, RELEASE, RUN, STATES, command
 from tests.faults.disk import WAYS, Disk, Files, put, read, record

@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.faults import common
 from tests.faults.common import DATA, LEDGER, RUN, Ended, command
 

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidHierarchy, InvalidRun, InvalidStatement
 from holdfast.invariants import compile_rows
 from holdfast.invariants.definitions import definition, statement_of
 from holdfast.invariants.rows import RowFamily
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Hierarchy, Table, Universe
 
 REGIONS = {"01": "north", "02": "north", "03": "south"}

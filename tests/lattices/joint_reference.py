@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
+from holdfast.exposure.joint import JointExposure, PublishedTotals
 from holdfast.invariants import compile_rows, margin, total
 from holdfast.invariants.statements import Statement
-from holdfast.lattices.joint import JointExposure, PublishedTotals
 from holdfast.tables.universe import Universe
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import NoTableWithin
+from holdfast.exposure import exposure
 from holdfast.invariants.rows import compile_rows
-from holdfast.lattices import exposure
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from tests.examples import examples

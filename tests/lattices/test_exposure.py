@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import ContradictingTotals, InvalidParameter
+from holdfast.exposure.cells import exposure
 from holdfast.invariants import compile_rows, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, components
-from holdfast.lattices.exposure import exposure
 from holdfast.tables.universe import Universe
 from tests.examples import examples
 

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
+from holdfast.exposure import refinement
+from holdfast.exposure.facts import JointFacts, LearnedTotals, NewCells, Obstacle, WhyNot
+from holdfast.exposure.joint import ExposedCells, PublishedTotals, differences, joint_exposure
 from holdfast.invariants import areas, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
-from holdfast.lattices import Lattice, algebra, components, refinement
-from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, NewCells, Obstacle, WhyNot
-from holdfast.lattices.joint import ExposedCells, PublishedTotals, differences, joint_exposure
+from holdfast.lattices import Lattice, algebra, components
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 from holdfast.wording import describe

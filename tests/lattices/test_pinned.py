@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.exposure import Exposure
 from holdfast.invariants.statements import Statement
-from holdfast.lattices import Exposure
 from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
 from holdfast.randomness import NoiseKey
 from tests.examples import examples

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.accuracy.convolved import ERROR, cell_of, convolve
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded
-from holdfast.laws.convolved import ERROR, cell_of, convolve
 
 NONE = np.zeros(0, dtype=np.int64)
 

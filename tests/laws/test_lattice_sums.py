@@ -14,12 +14,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.accuracy.convolved import ERROR, cell_of, convolve
+from holdfast.accuracy.lattice_sums import LatticeSum, discrete_reach, flatness, log_theta, tail_bound
+from holdfast.accuracy.short_moves import form_variance, short_moves
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, LevelGaussian
-from holdfast.laws.convolved import ERROR, cell_of, convolve
-from holdfast.laws.lattice_sums import LatticeSum, discrete_reach, flatness, log_theta, tail_bound
-from holdfast.laws.short_moves import form_variance, short_moves
 
 REACH = {1: 40, 2: 20, 3: 12, 4: 9}
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from holdfast.accuracy.level_design import Margin, MarginVariances, UnitClasses
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.level_design import Margin, MarginVariances, UnitClasses
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 
 NUMBERS = itertools.count()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BudgetExceeded, HoldfastError, LedgerProblem
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.ledger.helpers import DATA, ORDER, STEPS, bring, grant, reserve, screen, the_store
 
 NOBODY = 65534

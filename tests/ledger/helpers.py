@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from holdfast.privacy.ledger import Charge, Event, Ledger, Reservation
-from holdfast.privacy.ledger.server import schema_of
-from holdfast.privacy.ledger.store import Store
+from holdfast.ledger import Charge, Event, Ledger, Reservation
+from holdfast.ledger.server import schema_of
+from holdfast.ledger.store import Store
 from holdfast.wording.ledger import ledger_screen
 
 DATA = "counties"

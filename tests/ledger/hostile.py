@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.privacy.ledger.chain import COLUMNS, START, canonical
+from holdfast.ledger.chain import COLUMNS, START, canonical
 
 Tree = dict[str, tuple[str, ...]]
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InexactParameter, InvalidParameter, LedgerProblem
 from holdfast.lattices.norms import L1, L2
+from holdfast.ledger import Charge, Grant, Ledger, Reservation, largest_rho
+from holdfast.ledger.account import Account, components
+from holdfast.ledger.chain import Event, make_event
+from holdfast.ledger.disjoint import why_not_disjoint
+from holdfast.ledger.values import amount, round_down
 from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
-from holdfast.privacy.ledger import Charge, Grant, Ledger, Reservation, largest_rho
-from holdfast.privacy.ledger.account import Account, components
-from holdfast.privacy.ledger.chain import Event, make_event
-from holdfast.privacy.ledger.disjoint import why_not_disjoint
-from holdfast.privacy.ledger.values import amount, round_down
 from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, apart, bring, grant, reserve
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidParameter, LedgerProblem
-from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.ledger import Charge, Ledger
 from tests.ledger.helpers import DATA, DIGEST, NOW, ORDER, STEPS, grant, screen
 
 CHARGE = Charge("cell-key")

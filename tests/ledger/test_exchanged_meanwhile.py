@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import WitnessMismatch
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.store import Store
-from holdfast.privacy.ledger.witness import Witness
+from holdfast.ledger import Ledger
+from holdfast.ledger.store import Store
+from holdfast.ledger.witness import Witness
 from tests.ledger.helpers import DATA, bring, grant, reserve
 from tests.ledger.test_witness import accept, put_back
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant
-from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.ledger import Charge, Ledger
 from tests.running import Run
 
 DATA = "counties"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import LedgerBroken, LedgerProblem, WitnessMismatch
-from holdfast.privacy.ledger import Ledger, NewLedger
-from holdfast.privacy.ledger.embedded import ledger_in
-from holdfast.privacy.ledger.store import place_of
+from holdfast.ledger import Ledger, NewLedger
+from holdfast.ledger.embedded import ledger_in
+from holdfast.ledger.store import place_of
 from tests.ledger.helpers import bring, grant, reserve, the_store
 from tests.ledger.hostile import append_event, read_events, run_sql, tree, untouched, with_id
 from tests.publication.bookings import SECRET, a_ledger, interrupted

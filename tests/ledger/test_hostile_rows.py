@@ -23,8 +23,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import HoldfastError
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.chain import COLUMNS
+from holdfast.ledger import Ledger
+from holdfast.ledger.chain import COLUMNS
 from holdfast.publication import booking, pipeline
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order

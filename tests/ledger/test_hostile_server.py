@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.errors import LedgerBroken, LedgerProblem
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from tests.ledger.helpers import DATA, bring, grant, reserve, the_store
 
 pytestmark = pytest.mark.postgres

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import HoldfastError, IdenticalRelease, LedgerBroken, LedgerProblem, OutputProblem
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.account import id_elsewhere
-from holdfast.privacy.ledger.chain import make_event
-from holdfast.privacy.ledger.folding import states_in
-from holdfast.privacy.ledger.restore import steps_after_restore
-from holdfast.privacy.ledger.values import Charge, read_exact
-from holdfast.privacy.ledger.witness import Mark
+from holdfast.ledger import Ledger
+from holdfast.ledger.account import id_elsewhere
+from holdfast.ledger.chain import make_event
+from holdfast.ledger.folding import states_in
+from holdfast.ledger.restore import steps_after_restore
+from holdfast.ledger.values import Charge, read_exact
+from holdfast.ledger.witness import Mark
 from holdfast.publication.staged import holds_release, unfinished_name
 from tests.ledger.helpers import bring
 from tests.ledger.hostile import append_event, read_events, run_sql, tree, write_events

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, LedgerProblem
-from holdfast.privacy.ledger import Ledger, store
+from holdfast.ledger import Ledger, store
 from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, the_store
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BudgetExceeded, InvalidParameter, NoGrant, OtherInput, WrongState
-from holdfast.privacy.ledger import Charge, Ledger, Reservation
+from holdfast.ledger import Charge, Ledger, Reservation
 from tests.ledger.helpers import DATA, DIGEST, KEY, NOW, ORDER, STEPS, bring, grant, reserve, rows, screen
 
 STATES = ("reserved", *ORDER, "voided", "voided-spent")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch, WrongState
-from holdfast.privacy.ledger import Charge, Ledger, Reservation
-from holdfast.privacy.ledger.store import place_of
-from holdfast.privacy.ledger.witness import Witness
+from holdfast.ledger import Charge, Ledger, Reservation
+from holdfast.ledger.store import place_of
+from holdfast.ledger.witness import Witness
 from holdfast.publication.booking import check_begun_here
 
 WHY: dict[str, str] = {"approver": "A", "reason": "a copy was put back"}

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
 from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
-from holdfast.privacy.ledger import Charge, Ledger
-from holdfast.privacy.ledger import ledger as ledger_module
-from holdfast.privacy.ledger.state import keep_secret
+from holdfast.ledger import Charge, Ledger
+from holdfast.ledger import ledger as ledger_module
+from holdfast.ledger.state import keep_secret
 from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
 from tests.ledger.helpers import run_sql, the_store

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch
-from holdfast.privacy.ledger import Ledger, shared_files
+from holdfast.ledger import Ledger, shared_files
 from tests.ledger.driver import OFFICE
 from tests.ledger.helpers import bring, grant, reserve
 from tests.ledger.test_processes import run

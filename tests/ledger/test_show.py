@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.lattices.exposure_facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
-from holdfast.privacy.ledger import Ledger
+from holdfast.exposure.facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
+from holdfast.ledger import Ledger
 from holdfast.wording.ledger import width
 from tests.ledger.helpers import DATA, apart, bring, grant, reserve, screen
 from tests.snapshot_files import Snapshot, undated

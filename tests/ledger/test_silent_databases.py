@@ -12,10 +12,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import LedgerBroken, WitnessMismatch, WrongState
-from holdfast.privacy.ledger import Ledger, store
-from holdfast.privacy.ledger.chain import COLUMNS
-from holdfast.privacy.ledger.store import Store
-from holdfast.privacy.ledger.witness import Witness
+from holdfast.ledger import Ledger, store
+from holdfast.ledger.chain import COLUMNS
+from holdfast.ledger.store import Store
+from holdfast.ledger.witness import Witness
 from holdfast.publication import pipeline
 from holdfast.publication.folder import fill_folder
 from tests.ledger.helpers import DATA, bring, grant, reserve, run_sql

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import LedgerProblem, WrongState
-from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.ledger import Charge, Ledger
 from holdfast.tables.look_alikes import look_alike
 
 NOW = "2026-01-01T00:00:00Z"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import LedgerBroken
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.chain import COLUMNS, START, make_event, read_row
-from holdfast.privacy.ledger.store import Store
-from holdfast.privacy.ledger.verify import find_problems
+from holdfast.ledger import Ledger
+from holdfast.ledger.chain import COLUMNS, START, make_event, read_row
+from holdfast.ledger.store import Store
+from holdfast.ledger.verify import find_problems
 from tests.ledger.helpers import DATA, apart, bring, grant, reserve, rows, run_sql, screen, the_store
 
 EVENTS = "holdfast_events"
@@ -64,7 +64,7 @@ def write(ledger: Ledger, table: list[tuple[Any, ...]]) -> None:
     def work(connection: Any) -> None:
         from sqlalchemy import insert
 
-        from holdfast.privacy.ledger.store import tables
+        from holdfast.ledger.store import tables
 
         connection.exec_driver_sql(f"DELETE FROM {EVENTS}")
         connection.execute(insert(tables().events), [dict(zip(COLUMNS, row, strict=True)) for row in table])

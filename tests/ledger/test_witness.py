@@ -12,8 +12,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, LedgerBroken, LedgerProblem, NoGrant, NoWitness, WitnessMismatch, WrongState
-from holdfast.privacy.ledger import Charge, Ledger
-from holdfast.privacy.ledger.witness import Mark, read_mark
+from holdfast.ledger import Charge, Ledger
+from holdfast.ledger.witness import Mark, read_mark
 from tests.ledger.helpers import DATA, NOW, ORDER, STEPS, apart, bring, grant, reserve, rows, run_sql
 from tests.publication.bookings import COUNTS, KEEP, LAPLACE, a_table
 

@@ -183,7 +183,7 @@ class TestRefused:
             hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", per="distance", **arguments)  # type: ignore[arg-type]
 
     def test_a_ledger_books_an_estimate_without_an_amount(self) -> None:
-        from holdfast.privacy.ledger.values import Charge
+        from holdfast.ledger.values import Charge
 
         guarantee = hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta=ETA, per="distance").law(grids(1)).guarantee
         charge = Charge.of(guarantee)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from holdfast.accuracy.level_design import Margin, MarginVariances
+from holdfast.accuracy.share_design import FLOOR, LOSS, Objective, best_shares, closed_form
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.level_design import Margin, MarginVariances
-from holdfast.mechanisms.share_design import FLOOR, LOSS, Objective, best_shares, closed_form
 
 Floats = NDArray[np.float64]
 

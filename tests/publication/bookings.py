@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import booking, pipeline
 from holdfast.publication.booking import Account
 from holdfast.publication.folder import Output

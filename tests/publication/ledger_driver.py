@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication.booking import Account
 from holdfast.publication.folder import Output
 from holdfast.publication.noise_charts import noise_charts
@@ -56,9 +56,9 @@ def freeze() -> None:
     """The same key, salts, identifiers and times in every run of this process and of its children; and secrets cheap to stretch."""
     patch, noon = pytest.MonkeyPatch(), "2030-04-01T12:00:00Z"
     for module in ("chain", "ledger"):
-        patch.setattr(f"holdfast.privacy.ledger.{module}.secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
-    patch.setattr("holdfast.privacy.ledger.ledger._clock", lambda: noon)
-    patch.setattr("holdfast.privacy.ledger.ledger._day", lambda: noon[:10])
+        patch.setattr(f"holdfast.ledger.{module}.secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
+    patch.setattr("holdfast.ledger.ledger._clock", lambda: noon)
+    patch.setattr("holdfast.ledger.ledger._day", lambda: noon[:10])
     clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))
     patch.setattr("holdfast.publication.booking.datetime", SimpleNamespace(datetime=clock, UTC=None))
     patch.setattr("holdfast.randomness.sealing.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))

@@ -12,9 +12,9 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun, NotAcknowledged
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication.acknowledged import check_acknowledged
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from tests.running import Run
 
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")

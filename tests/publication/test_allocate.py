@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.accuracy.allocate import Allocation
 from holdfast.channels import Facts
 from holdfast.errors import InexactParameter, InvalidParameter
-from holdfast.publication.allocate import Allocation
 from holdfast.tables import Hierarchy, Universe
 from holdfast.testing import ALPHA
 from holdfast.testing.fit import check_p_value

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.exposure_facts import ReleaseExposure
+from holdfast.exposure.facts import ReleaseExposure
 from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism

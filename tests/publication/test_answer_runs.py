@@ -10,7 +10,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InvalidCount, InvalidRun
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from tests.running import Run
 
 RATES = "region,town,rate\nnorth,a,0.5\nnorth,b,-1.25\nnorth,c,3/4\nsouth,d,1e-1\nsouth,e,0.15\n"

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast import machine
 from holdfast.engines.rehearsal import CELLS, MOST_CELLS, rehearse
 from holdfast.errors import HoldfastError, OutputProblem, RequestTooLarge
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
+from holdfast.tables import machine
 from tests.publication.bookings import a_ledger, a_release, run, spent, state
 
 

@@ -31,7 +31,7 @@ from holdfast.errors import (
     OutputProblem,
     WrongState,
 )
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import booking, folder, pipeline
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
@@ -222,7 +222,7 @@ class TestWhatIsCharged:
 
     def test_a_revision_charges_both_and_lists_what_changed(self, ledger: Ledger, tmp_path: Path) -> None:
         run(ledger, tmp_path / "first")
-        from holdfast.publication.verify import published_rows
+        from holdfast.verification.verify import published_rows
 
         revised = a_table(np.array([5, 4, 2, 9]))
         run(ledger, tmp_path / "second", "r2", table=revised, revises=published_rows(tmp_path / "first"))

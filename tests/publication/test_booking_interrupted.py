@@ -24,7 +24,7 @@ from holdfast.errors import (
     OutputProblem,
     WrongState,
 )
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import booking, pipeline
 from holdfast.publication.folder import Output, fill_folder, put_in_place
 from tests.publication.bookings import (

@@ -19,7 +19,7 @@ from holdfast.errors import (
     OutputExists,
     OutputProblem,
 )
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import booking, folder, pipeline
 from holdfast.publication.folder import Output, put_in_place
 from holdfast.publication.given_files import CARD

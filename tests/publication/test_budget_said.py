@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun
-from holdfast.lattices.exposure_facts import ExposedAlone
+from holdfast.exposure.facts import ExposedAlone
+from holdfast.ledger import Ledger
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy import zcdp_delta
-from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.parameters import format_short
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.exposure import VALUES_LATER
 from holdfast.wording.ledger import exposed_text, ledger_screen

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 
 RUN = """
 [table]

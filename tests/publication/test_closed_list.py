@@ -22,7 +22,7 @@ from holdfast.errors import IdenticalRelease, OutputExists, VerificationFailed
 from holdfast.publication import folder as folder_module
 from holdfast.publication.cellkey import noise_facts, publish_perturbed
 from holdfast.publication.release import Release
-from holdfast.publication.verify import published_rows, verify_folder
+from holdfast.verification.verify import published_rows, verify_folder
 from tests.publication.test_plots import geojson
 from tests.publication.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 

@@ -31,7 +31,7 @@ from holdfast.errors import (
 from holdfast.invariants.inequalities import Inequality
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.privacy.guarantee import Conditioning
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.testing import check_fit_categories
 
 FOUR = hf.Universe.product({"town": ["a", "b", "c", "d"]})

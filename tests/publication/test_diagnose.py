@@ -383,7 +383,7 @@ def test_progress_names_what_is_run_and_ends_full() -> None:
 
 
 def test_the_command_has_the_same_defaults() -> None:
-    from holdfast.cli import diagnose as command
+    from holdfast.cli.commands import diagnose as command
 
     defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
     assert (defaults["pairs"], defaults["most_sweeps"]) == (module.DEFAULT_PAIRS, module.DEFAULT_SWEEPS)

@@ -12,13 +12,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, InvalidParameter, InvalidRun, LedgerProblem, OtherInput, VerificationFailed
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.disjoint import MAX_BECAUSE, Disjoint
+from holdfast.ledger import Ledger
+from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
 from holdfast.publication import pipeline
 from holdfast.publication.booking import Account
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.wording.ledger import ledger_screen
 from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop
 from tests.running import Run

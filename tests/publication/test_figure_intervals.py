@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.accuracy import error_laws
 from holdfast.errors import InvalidParameter
-from holdfast.publication import error_laws
 from holdfast.publication import sums as sums_module
 from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, ranked
 from holdfast.publication.release import Release

@@ -18,8 +18,8 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, NotAcknowledged, VerificationFailed
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.release import Release
-from holdfast.publication.verify import published_rows
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
+from holdfast.verification.verify import published_rows
 from tests.publication.test_verify_mutations import with_right_checksums
 from tests.running import Run
 

@@ -22,7 +22,7 @@ import holdfast as hf
 from holdfast.cellkey import perturb
 from holdfast.errors import HoldfastError
 from holdfast.publication.cellkey import noise_facts, publish_perturbed
-from holdfast.publication.verify import published_rows, verify_folder
+from holdfast.verification.verify import published_rows, verify_folder
 from tests.publication.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
 QUICK, LONG = 150, 6_150

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.lattices.exposure_facts import Obstacle, ReleaseExposure
-from holdfast.privacy.ledger import Ledger
-from holdfast.privacy.ledger.chain import canonical, checked_facts
+from holdfast.exposure.facts import Obstacle, ReleaseExposure
+from holdfast.ledger import Ledger
+from holdfast.ledger.chain import canonical, checked_facts
 from holdfast.publication import history
 from holdfast.publication.history import public_facts, published_totals, read_universe, release_exposure, universe_facts
 from holdfast.publication.plan import Plan

@@ -30,7 +30,7 @@ from holdfast.errors import (
     UnreadableInput,
     VerificationFailed,
 )
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication.card import MAX_PROBLEMS, problems, schema
 from holdfast.publication.folder import Output, check_output
 from holdfast.publication.given_files import (
@@ -42,8 +42,8 @@ from holdfast.publication.given_files import (
     check_json,
     read_plain,
 )
-from holdfast.publication.runfile import load_run
-from holdfast.publication.verify import published_rows
+from holdfast.runfiles.runfile import load_run
+from holdfast.verification.verify import published_rows
 from tests.publication.bookings import a_ledger, a_release
 from tests.publication.test_verify_mutations import forge, with_change, with_right_checksums
 from tests.running import Run

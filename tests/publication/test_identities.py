@@ -14,7 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidStatement, VerificationFailed
 from holdfast.privacy import Ledger
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from tests.publication.test_verify import change_table, read_card, with_right_checksums
 from tests.tables.reference import refused
 

@@ -13,8 +13,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, VerificationFailed
-from holdfast.publication.inert import POLICY, not_inert
 from holdfast.report.statement import statement_html
+from holdfast.verification.inert import POLICY, not_inert
 from tests.publication.test_verify_mutations import with_right_checksums
 from tests.report.cards import HOSTILE, a_card, with_every_text
 from tests.running import Run

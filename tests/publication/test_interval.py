@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.accuracy import error_laws as module
+from holdfast.accuracy.interval import Interval
+from holdfast.accuracy.interval_sets import Intervals
 from holdfast.channels.covariance import public_draws
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
-from holdfast.publication import error_laws as module
-from holdfast.publication.interval import Interval
-from holdfast.publication.interval_sets import Intervals
 from holdfast.samplers.choice import cell_draws
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})

@@ -15,8 +15,8 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 import holdfast as hf
-from holdfast.publication.error_laws import ErrorLaws, rank
-from holdfast.publication.interval_ratio import gaussian_reach
+from holdfast.accuracy.error_laws import ErrorLaws, rank
+from holdfast.accuracy.interval_ratio import gaussian_reach
 from holdfast.testing.fit import ALPHA, check_p_value
 
 RELEASES, DRAWS, LEVEL = 1000, 200_000, 0.95

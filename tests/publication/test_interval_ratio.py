@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import norm
 
 import holdfast as hf
+from holdfast.accuracy.error_laws import ErrorLaws
+from holdfast.accuracy.interval_ratio import gaussian_reach
 from holdfast.errors import InvalidParameter
-from holdfast.publication.error_laws import ErrorLaws
-from holdfast.publication.interval_ratio import gaussian_reach
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b", "c"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([500, 300, 200, 900, 100, 400]))
@@ -74,7 +74,7 @@ class TestEnds:
         cells = np.array([0, 1])
         a, b = laws.draws(laws.parts(cells, np.eye(2, dtype=np.int64))).astype(float)
         A, B = release.table.counts[:2].tolist()
-        from holdfast.publication.error_laws import rank
+        from holdfast.accuracy.error_laws import rank
 
         r, width = rank(0.9, len(a)), found.high - found.low
         for t, inside in [

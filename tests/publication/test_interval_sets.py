@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.accuracy import interval_sets as module
+from holdfast.accuracy.error_laws import ConvolvedSum, ErrorLaws, SimulatedSum
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.publication import interval_sets as module
-from holdfast.publication.error_laws import ConvolvedSum, ErrorLaws, SimulatedSum
 
 UNIVERSE = hf.Universe.listed({"region": ["1"] * 4 + ["2"] * 4, "area": list("aabbccdd"), "sex": ["F", "M"] * 4})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9, 0, 1, 4, 4]))

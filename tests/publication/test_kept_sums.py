@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.accuracy import kept_sums as module
+from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.zeros import zero_cells
-from holdfast.publication import kept_sums as module
-from holdfast.publication.kept_sums import KeptSums
+from holdfast.exposure.zeros import zero_cells
 
 GRID = hf.Universe.product({"sex": ["F", "M"], "age": ["0", "1", "2"]})
 TABLE = hf.Table(GRID, np.array([5, 3, 2, 0, 0, 4]))

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.accuracy.queries import coefficients
+from holdfast.accuracy.query_names import query_label
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
 from holdfast.publication.card import LabelInfo
-from holdfast.publication.queries import coefficients
-from holdfast.publication.query_names import query_label
 from holdfast.publication.release import Release
-from holdfast.publication.runfile import load_run
 from holdfast.publication.sums import Level, level_title, sums_of
+from holdfast.runfiles.runfile import load_run
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
 from holdfast.wording.statements import kept_words, labels_of
 

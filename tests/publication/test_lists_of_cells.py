@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import DuplicateCells, InvalidParameter, InvalidRun, InvalidStatement, OutsideUniverse
 from holdfast.privacy.guarantee import Relation
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.tables.declarations import Declarations
 from tests.tables.reference import refused, rows_of
 

@@ -114,7 +114,7 @@ def test_without_verbose_nothing_is_told(run: Run) -> None:
 def test_what_other_packages_log_is_not_shown() -> None:
     """It may quote data: SQLAlchemy tells of a connection that could not be closed, with a traceback."""
     code = (
-        "import logging\nimport holdfast.ending as ending\nending.show_log(False)\n"
+        "import logging\nimport holdfast.cli.endings as ending\nending.show_log(False)\n"
         "logging.getLogger('sqlalchemy.pool').error('1234567')\nlogging.getLogger('holdfast.tables').info('told')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

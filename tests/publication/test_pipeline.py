@@ -18,7 +18,7 @@ import pytest
 import holdfast as hf
 from holdfast.engines.local import BoundRelease
 from holdfast.errors import InvalidParameter
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication import card_content
 from holdfast.publication.booking import Account, Unbooked
 from holdfast.publication.folder import Output

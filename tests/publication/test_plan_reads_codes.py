@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.tables.readers import CsvSource
 from tests.running import Run
 

@@ -19,8 +19,8 @@ from holdfast.invariants import compile_rows
 from holdfast.mechanisms import registry
 from holdfast.mechanisms.keys import Key, whole_number
 from holdfast.mechanisms.laplace import below_root
-from holdfast.publication.runfile import Run, load_run
-from holdfast.publication.runfile_sections import Document, keys_at
+from holdfast.runfiles.runfile import Run, load_run
+from holdfast.runfiles.sections import Document, keys_at
 
 ROOT = Path(__file__).parents[2]
 

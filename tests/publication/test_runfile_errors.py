@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidRun
 from holdfast.mechanisms.keys import FloatText
-from holdfast.publication.runfile import Run, load_run
-from holdfast.publication.runfile_errors import dotted, key_lines, parse_toml
-from holdfast.publication.runfile_sections import Document, keys_at
+from holdfast.runfiles.messages import dotted, key_lines, parse_toml
+from holdfast.runfiles.runfile import Run, load_run
+from holdfast.runfiles.sections import Document, keys_at
 from tests.examples import examples
 from tests.publication.test_runfile import DESIGN, FILES, RECORDS, released
 

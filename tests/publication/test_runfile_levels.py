@@ -113,7 +113,7 @@ def test_distances_that_are_fractions_are_exact_texts(work: Path, run: Callable[
 
 
 def test_rows_are_what_the_mapping_is_in_python(work: Path) -> None:
-    from holdfast.publication.runfile import load_run
+    from holdfast.runfiles.runfile import load_run
 
     text = NESTED.replace('"state"\nmargin = "sex"', '["state"]\nmargin = ["sex"]')
     Path("run.toml").write_text(text.replace('level = "county"', 'level = ["state", "county"]'))

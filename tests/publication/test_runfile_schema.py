@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.publication import runfile_sections as sections
-from holdfast.publication.runfile_schema import SCHEMA_FILE, run_schema, schema_text
-from holdfast.publication.runfile_sections import keys_at
-from holdfast.publication.starting import Choices, start
+from holdfast.runfiles import sections as sections
+from holdfast.runfiles.schema import SCHEMA_FILE, run_schema, schema_text
+from holdfast.runfiles.sections import keys_at
+from holdfast.runfiles.starting import Choices, start
 from holdfast.wording.run_keys import KEYS, comment_of
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import holdfast as hf
 from holdfast import research
 from holdfast.errors import InvalidParameter, VerificationFailed
-from holdfast.publication.runfile import load_run
-from holdfast.publication.verify import published_rows, read_verified, verify_folder
+from holdfast.runfiles.runfile import load_run
+from holdfast.verification.verify import published_rows, read_verified, verify_folder
 from tests.running import Run
 
 CODES = {"state": ["17", "17", "17", "18", "18"], "county": ["031", "043", "097", "001", "003"]}

@@ -16,7 +16,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import HoldfastError
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 
 UNIVERSE = hf.Universe.product({"age": ["14", "15", "16"], "married": ["no", "yes"]})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")

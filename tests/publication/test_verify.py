@@ -490,7 +490,7 @@ class TestAgainst:
 
 def test_the_public_name_is_the_function_whatever_was_loaded_before(originals: dict[str, Path]) -> None:
     """Loading a module of a package puts it in the place of a function of the same name."""
-    importlib.import_module("holdfast.publication.verify")
+    importlib.import_module("holdfast.verification.verify")
     assert hf.verify(originals["simple"]).release_id == "simple"
 
 

@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescaled
-from holdfast.publication.verify import verify_folder
+from holdfast.verification.verify import verify_folder
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
 from tests.snapshot_files import Snapshot
@@ -74,7 +74,7 @@ def test_what_is_asked_for_and_not_there(folder: Path, tmp_path: Path) -> None:
 
 def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: Path) -> None:
     """Both add a sentence."""
-    from holdfast.privacy.ledger import Ledger
+    from holdfast.ledger import Ledger
 
     ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
     for place, (table, settings) in enumerate([(NOISE, {}), rescaled(OURS, 2**8)]):

@@ -22,17 +22,17 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, VerificationFailed
-from holdfast.privacy.ledger import Ledger
+from holdfast.ledger import Ledger
 from holdfast.publication.booking import Account
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out
-from holdfast.publication.recompute import DECLARED, ONLY_SIGNED
 from holdfast.publication.report_facts import report_facts
-from holdfast.publication.verify import published_rows
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables.grid import Grid
+from holdfast.verification.recompute import DECLARED, ONLY_SIGNED
+from holdfast.verification.verify import published_rows
 from tests.publication.test_verify import write_keys
 
 UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["young", "old"]})

@@ -17,11 +17,11 @@ from scipy.sparse import csr_array
 import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view as module
-from holdfast.publication import view_crossing
 from holdfast.publication.view import BASES, ViewMaker, class_errors, level_partitions
-from holdfast.publication.view_crossing import crossing_block
-from holdfast.publication.view_tree import Step, nearest_multiple, nearest_parts
 from holdfast.testing.fit import ALPHA, check_p_value, two_sample_p_value
+from holdfast.views import crossing as view_crossing
+from holdfast.views.crossing import crossing_block
+from holdfast.views.tree import Step, nearest_multiple, nearest_parts
 from holdfast.wording.view import bias_rows
 from tests.examples import examples
 

@@ -13,8 +13,9 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
-from holdfast.publication import view, view_crossing
+from holdfast.publication import view
 from holdfast.publication.release import Release
+from holdfast.views import crossing as view_crossing
 from holdfast.wording.view import changed_sentence
 from tests.publication.test_verify_mutations import with_right_checksums
 from tests.report.cards import Page

@@ -12,8 +12,8 @@ import pytest
 import holdfast as hf
 from holdfast.engines.local import bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, VerificationFailed
-from holdfast.lattices import zeros as rule
-from holdfast.privacy.ledger import Charge, Ledger
+from holdfast.exposure import zeros as rule
+from holdfast.ledger import Charge, Ledger
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
 from tests.publication.bookings import a_ledger, a_table, interrupted, run, state

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidCode
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from holdfast.tables.similar import folded, similar_codes
 from tests.tables.reference import refused
 

@@ -15,7 +15,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidCode, InvalidCount, InvalidParameter, InvalidRun, UnknownColumn, UnreadableInput
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 from tests.running import Run
 from tests.tables.reference import refused
 
@@ -201,7 +201,7 @@ class TestOddFiles:
 AS_NOBODY = """
 import os, sys, tempfile
 import holdfast as hf
-from holdfast.publication.runfile import load_run
+from holdfast.runfiles.runfile import load_run
 with tempfile.NamedTemporaryFile(suffix=".csv") as file:  # everything is loaded while it can be
     file.write(b"a,n\\nx,1\\n")
     file.flush()

@@ -14,7 +14,7 @@ from typing import Any
 
 import tests.toys.cell_keys
 import tests.toys.conditional  # noqa: F401
-from holdfast.cli import main
+from holdfast.cli.commands import main
 from holdfast.publication import pipeline
 
 

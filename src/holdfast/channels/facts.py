@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.exposure.zeros import RULE, Zeros
 from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
-from holdfast.lattices.zeros import RULE, Zeros
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.tables.grid import Grid
 

@@ -39,6 +39,13 @@ class Law:
         self.target: Target = channel.target
         """What is drawn, as a value with its exact parameters."""
 
+    @classmethod
+    def of_drawing(cls, drawing: Drawing) -> Law:
+        """The law of a channel whose samplers are chosen already."""
+        made = cls(drawing.channel)
+        made.__dict__["drawing"] = drawing
+        return made
+
     @cached_property
     def drawing(self) -> Drawing:
         """The channel with its samplers."""

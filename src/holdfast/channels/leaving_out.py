@@ -12,8 +12,8 @@ from holdfast.channels.channel import Channel
 from holdfast.channels.drawing import Drawing, choose_samplers
 from holdfast.channels.facts import Facts
 from holdfast.errors import NoExactSampler, NothingLeft, RequestTooLarge
+from holdfast.exposure.zeros import Zeros, left_out, zero_cells
 from holdfast.lattices.shapes import Pinned
-from holdfast.lattices.zeros import Zeros, left_out, zero_cells
 from holdfast.laws import Reads
 
 

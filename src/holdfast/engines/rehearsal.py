@@ -10,10 +10,10 @@ from holdfast.channels import Drawing
 from holdfast.exact.compiled import expecting
 from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
 from holdfast.laws import Target
-from holdfast.machine import check_memory
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 from holdfast.samplers.table import choose
+from holdfast.tables.machine import check_memory
 
 CELLS = 1 << 13
 """Cells of a rehearsal: enough for every loop to be called."""

@@ -18,8 +18,8 @@ from holdfast.errors import InvalidStatement, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import combine, groupings
 from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
-from holdfast.machine import check_memory
 from holdfast.tables.labels import NO_LABELS, Labels
+from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
 
 if TYPE_CHECKING:

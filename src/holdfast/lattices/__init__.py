@@ -1,14 +1,12 @@
 """Moves that keep the totals: integer lattices, split into blocks that can be sampled."""
 
 from holdfast.lattices.blocks import Block, Blocks
-from holdfast.lattices.exposure import Exposure, exposure
 from holdfast.lattices.lattice import Lattice, lattice
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Pinned, Shape
 
 __all__ = [
     "Block",
     "Blocks",
-    "Exposure",
     "Free",
     "General",
     "Grid",
@@ -17,6 +15,5 @@ __all__ = [
     "OneSum",
     "Pinned",
     "Shape",
-    "exposure",
     "lattice",
 ]

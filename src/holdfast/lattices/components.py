@@ -19,7 +19,7 @@ from holdfast.lattices.grids import grid_order
 from holdfast.lattices.levels import Misfit, Piece, level_pieces
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
 from holdfast.lattices.split import finest_split
-from holdfast.machine import check_memory
+from holdfast.tables.machine import check_memory
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

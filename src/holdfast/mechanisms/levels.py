@@ -15,12 +15,12 @@ from holdfast.channels.layout import LevelLayout
 from holdfast.display import listed, nearest, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
+from holdfast.exposure.zeros import Zeros
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrow_mask
 from holdfast.lattices.norms import LEVELS
 from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
-from holdfast.lattices.zeros import Zeros
 from holdfast.laws import LevelGaussian
 from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, shaped
 from holdfast.mechanisms.promise import promise

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.channels import Facts
-from holdfast.lattices.exposure import known_by_identities
+from holdfast.exposure.cells import known_by_identities
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, Kind, Relation

@@ -3,6 +3,11 @@
 What several promises come to together beyond that is `holdfast.research.accounting`.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from holdfast.privacy.calibration import is_enough, pair_sigma_squared, paper_sigma_squared, simple_sigma_squared, tight_sigma_squared
 from holdfast.privacy.conversions import (
     discrete_gaussian_delta,
@@ -22,8 +27,10 @@ from holdfast.privacy.equal_parts import (
     optimal_composition_delta_bounds,
 )
 from holdfast.privacy.guarantee import ChainFacts, Exposed, Guarantee, Promise, Relation
-from holdfast.privacy.ledger import Ledger
 from holdfast.privacy.secrets import Secrets
+
+if TYPE_CHECKING:
+    from holdfast.ledger import Ledger
 
 __all__ = [
     "ChainFacts",
@@ -52,3 +59,10 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_epsilon_bounds",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`privacy.Ledger`, a public name: the ledger is a room above this one and is loaded when asked for."""
+    if name != "Ledger":
+        raise AttributeError(f"module 'holdfast.privacy' has no attribute {name!r}")
+    return import_module("holdfast.ledger").Ledger

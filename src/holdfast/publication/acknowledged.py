@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from holdfast.errors import NotAcknowledged
-from holdfast.lattices import Exposure
+from holdfast.exposure import Exposure
 from holdfast.publication.listings import fixed_csv
 from holdfast.wording.exposure import not_acknowledged_sentences
 

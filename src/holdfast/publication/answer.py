@@ -40,7 +40,7 @@ from holdfast.wording.answers import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger, NewLedger
+    from holdfast.ledger import Ledger, NewLedger
 
 COLUMN = "answer"
 """The column of codes where answers have no universe of their own."""

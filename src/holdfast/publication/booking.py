@@ -32,10 +32,10 @@ from holdfast.errors import (
     OutputProblem,
     WrongState,
 )
-from holdfast.privacy.ledger import Charge, Ledger, NewLedger
-from holdfast.privacy.ledger.disjoint import DISJOINT, Disjoint
-from holdfast.privacy.ledger.state import state_folder
-from holdfast.privacy.ledger.values import ESTIMATED
+from holdfast.ledger import Charge, Ledger, NewLedger
+from holdfast.ledger.disjoint import DISJOINT, Disjoint
+from holdfast.ledger.state import state_folder
+from holdfast.ledger.values import ESTIMATED
 from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.publication.history import GRANT, charge_facts, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
@@ -57,7 +57,7 @@ from holdfast.wording.endings import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger.values import Reservation
+    from holdfast.ledger.values import Reservation
 
 
 @dataclass(frozen=True, eq=False)

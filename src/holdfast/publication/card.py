@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from holdfast.privacy.ledger.disjoint import MAX_BECAUSE, MAX_FROM
+from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM
 from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.channels.layout import LevelLayout
-from holdfast.lattices import Exposure
+from holdfast.exposure import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo
 from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.plan import Plan, exposed_fields

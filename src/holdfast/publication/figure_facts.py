@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.accuracy.error_laws import ErrorLaws
+from holdfast.accuracy.interval import Interval, around
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
-from holdfast.publication.error_laws import ErrorLaws
-from holdfast.publication.interval import Interval, around
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError
+from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
+from holdfast.exposure.joint import PublishedTotals, joint_exposure
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
-from holdfast.lattices.exposure_facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
-from holdfast.lattices.joint import PublishedTotals, joint_exposure
+from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
+from holdfast.ledger.values import Costs, Grant, exact_text
 from holdfast.privacy import Guarantee
-from holdfast.privacy.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
-from holdfast.privacy.ledger.values import Costs, Grant, exact_text
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger.values import Reservation
+    from holdfast.ledger.values import Reservation
 
 THIS = "this release"
 GRANT = "grant"

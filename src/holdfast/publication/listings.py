@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.exposure import Exposure
 from holdfast.invariants.rows import Kept, LinearRows, Rows
-from holdfast.lattices import Exposure
 from holdfast.tables import Universe
-from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import write_csv
 from holdfast.tables.formulas import mark, marked_column, unmark
 from holdfast.tables.grid import Grid
@@ -40,13 +40,6 @@ class KeptLine(NamedTuple):
     name: str
     codes: tuple[str, ...]
     total: int
-
-
-def free_name(wanted: str, taken: Iterable[str], prefix: str) -> str:
-    """The name of a column of ours; with a prefix, as often as it takes, where the table has a column of that name."""
-    while wanted in taken:
-        wanted = f"{prefix}_{wanted}"
-    return wanted
 
 
 def kept_header(columns: Sequence[str]) -> list[str]:

@@ -8,12 +8,12 @@ import json
 
 import numpy as np
 
+from holdfast.accuracy.cell_laws import cell_law
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
 from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
-from holdfast.laws.cell_laws import cell_law
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler

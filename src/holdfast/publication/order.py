@@ -13,8 +13,8 @@ from importlib.metadata import version
 from typing import TypeAlias
 
 from holdfast.errors import InvalidParameter
-from holdfast.privacy.ledger.disjoint import DISJOINT, Disjoint
-from holdfast.privacy.ledger.values import name_of
+from holdfast.ledger.disjoint import DISJOINT, Disjoint
+from holdfast.ledger.values import name_of
 from holdfast.randomness.keys import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]

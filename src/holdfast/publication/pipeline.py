@@ -20,8 +20,8 @@ from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
+from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
     Account,
@@ -51,7 +51,7 @@ from holdfast.wording.formulas import formulas_warning
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger import Ledger, NewLedger
+    from holdfast.ledger import Ledger, NewLedger
 
 
 def release(

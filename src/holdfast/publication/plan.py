@@ -23,16 +23,16 @@ from holdfast.channels.layout import LevelError, LevelLayout
 from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
+from holdfast.exposure import Exposure, exposure
+from holdfast.exposure.pinned import rows_say_all, with_pinned
+from holdfast.exposure.zeros import RULE, zero_cells
 from holdfast.invariants.statements import Statement
-from holdfast.lattices import Exposure, exposure
 from holdfast.lattices.bounded_blocks import Inequalities
-from holdfast.lattices.pinned import rows_say_all, with_pinned
 from holdfast.lattices.shapes import Bounded, Free, OneSum
-from holdfast.lattices.zeros import RULE, zero_cells
 from holdfast.laws import LevelGaussian, Reads
+from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
-from holdfast.privacy.ledger.disjoint import Disjoint
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
@@ -102,9 +102,7 @@ class Plan:
     @property
     def law(self) -> Law:
         """The law of the noise; refused where what is published depends on the counts."""
-        made = Law(self.drawing.channel)
-        made.__dict__["drawing"] = self.drawing
-        return made
+        return Law.of_drawing(self.drawing)
 
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.privacy.ledger import Balance, Charge
-from holdfast.privacy.ledger.disjoint import Disjoint
+from holdfast.ledger import Balance, Charge
+from holdfast.ledger.disjoint import Disjoint
 from holdfast.publication.booking import Account
 from holdfast.publication.plan import Plan
 

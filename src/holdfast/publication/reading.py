@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.publication.queries import LEVEL, Query
+from holdfast.accuracy.queries import LEVEL, Query
 from holdfast.wording.catalogue import ENGLISH
 
 if TYPE_CHECKING:
-    from holdfast.publication.error_laws import Ask
-    from holdfast.publication.interval import Interval
-    from holdfast.publication.interval_sets import Intervals
+    from holdfast.accuracy.error_laws import Ask
+    from holdfast.accuracy.interval import Interval
+    from holdfast.accuracy.interval_sets import Intervals
+    from holdfast.accuracy.simulated import Simulated
     from holdfast.publication.plan import Plan
     from holdfast.publication.plots import Plot
     from holdfast.publication.released import ReleasedTable
-    from holdfast.publication.simulated import Simulated
     from holdfast.publication.view import PublicationView
     from holdfast.randomness import NoiseKey
 
@@ -70,10 +70,10 @@ class Readable:
                 `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
                 Noise that sees no data, drawn exactly; sums that the kept totals give are exact under every mechanism.
         """
-        from holdfast.publication.interval_sets import interval_of
+        from holdfast.accuracy.interval_sets import interval_of
 
         return interval_of(
-            self.plan,
+            self.plan.drawing,
             self.table.counts,
             query,
             level,
@@ -97,18 +97,18 @@ class Readable:
         """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
         simultaneous=True all of them hold together with probability `level`, else each does for itself.
         """
-        from holdfast.publication.interval_sets import intervals_of
+        from holdfast.accuracy.interval_sets import intervals_of
 
         asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
-        return intervals_of(self.plan, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
+        return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
         `holdfast.research.simulate` takes a prior, and then gives published counts.
         """
-        from holdfast.publication.simulated import simulated_errors
+        from holdfast.accuracy.simulated import simulated_errors
 
-        return simulated_errors(self.plan, n, key)
+        return simulated_errors(self.plan.drawing, n, key)
 
     def publication_view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.channels import Law
 from holdfast.display import count_of, html_table, shorten
-from holdfast.lattices import Exposure
+from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
 from holdfast.publication.card import Card

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.publication.listings import free_name, number_column
+from holdfast.publication.listings import number_column
 from holdfast.tables import Universe
-from holdfast.tables.columns import arrow_numbers
+from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.grid import Grid
 from holdfast.tables.saving import save_frame
 

@@ -30,14 +30,14 @@ from holdfast.invariants.rows import Kept
 from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.given_files import CARD, CELL_KEY_CARD
-from holdfast.publication.listings import free_name
 from holdfast.publication.plan import Plan
 from holdfast.publication.released import ReleasedTable
-from holdfast.publication.view_crossing import check_size, crossing_block, no_table
-from holdfast.publication.view_tree import TopDown, nearest_multiple, refined
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
+from holdfast.tables.columns import free_name
 from holdfast.tables.saving import save_frame, table_format
+from holdfast.views.crossing import check_size, crossing_block, no_table
+from holdfast.views.tree import TopDown, nearest_multiple, refined
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
 Ints = NDArray[np.int64]

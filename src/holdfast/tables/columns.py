@@ -6,6 +6,7 @@ Messages name the source, the column and the row (1 is the first row of data, a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -260,3 +261,10 @@ def numpy_values(array: Any) -> NDArray[Any]:
         return bits[array.offset : array.offset + len(array)].astype(np.bool_)
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(data, dtype=kind)[array.offset : array.offset + len(array)] if data is not None else np.zeros(0, dtype=kind)
+
+
+def free_name(wanted: str, taken: Iterable[str], prefix: str) -> str:
+    """The name of a column of ours; with a prefix, as often as it takes, where the table has a column of that name."""
+    while wanted in taken:
+        wanted = f"{prefix}_{wanted}"
+    return wanted

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
-from holdfast.postgres import look_up_names, open_engine
+from holdfast.tables.postgres import look_up_names, open_engine
 from holdfast.tables.session import BATCH_ROWS, arrow_batches, confine, guarded, guarded_error, identifier
 from holdfast.tables.text_files import file_trouble
 

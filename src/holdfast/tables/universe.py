@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, listed, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
-from holdfast.machine import check_memory
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.labels import NO_LABELS, Labels
+from holdfast.tables.machine import check_memory
 from holdfast.tables.readers import open_source, read_codes
 from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import Reading

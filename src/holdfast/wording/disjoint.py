@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.privacy.ledger.disjoint import Disjoint
+    from holdfast.ledger.disjoint import Disjoint
 
 NAMES_SHOWN = 5
 

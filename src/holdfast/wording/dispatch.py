@@ -8,9 +8,9 @@ from typing import Any
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.lattices.exposure import Exposure
-from holdfast.lattices.exposure_facts import JointFacts, ReleaseExposure
-from holdfast.lattices.joint import JointExposure
+from holdfast.exposure.cells import Exposure
+from holdfast.exposure.facts import JointFacts, ReleaseExposure
+from holdfast.exposure.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.lattices.exposure_facts import ExposedAlone
+from holdfast.exposure.facts import ExposedAlone
 
 
 def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.display import count_of
-from holdfast.lattices.exposure_facts import JointFacts, LearnedTotals, LeftOut, NewCells, Obstacle, ReleaseExposure, WhyNot
+from holdfast.exposure.facts import JointFacts, LearnedTotals, LeftOut, NewCells, Obstacle, ReleaseExposure, WhyNot
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.numbers import listed, quoted
 

@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.display import count_of
-from holdfast.lattices.exposure_facts import ReleaseExposure
+from holdfast.exposure.facts import ReleaseExposure
+from holdfast.ledger.account import Account, Balance
+from holdfast.ledger.chain import Event
+from holdfast.ledger.disjoint import Disjoint
+from holdfast.ledger.values import Charge, Grant, Reservation, TakenBack, amount
+from holdfast.ledger.witness import Seen
 from holdfast.privacy.asked import Asked
-from holdfast.privacy.ledger.account import Account, Balance
-from holdfast.privacy.ledger.chain import Event
-from holdfast.privacy.ledger.disjoint import Disjoint
-from holdfast.privacy.ledger.values import Charge, Grant, Reservation, TakenBack, amount
-from holdfast.privacy.ledger.witness import Seen
 from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences

@@ -12,8 +12,8 @@ import pytest
 
 import holdfast as hf
 from holdfast import research
+from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
-from holdfast.laws.marginals import cell_probabilities
 from holdfast.research.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.research.analysis.posterior import Posterior, posterior_of
 from holdfast.research.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, Free, OneSum, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
-from holdfast.laws.marginals import cell_probabilities
 from holdfast.research.analysis.classes import Classes, ClassTables, tightened
 from holdfast.research.analysis.one_sum import OneSumPosterior, given_sum
 from holdfast.research.analysis.priors import Prior

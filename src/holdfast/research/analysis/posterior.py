@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.accuracy.queries import Query, coefficients
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
-from holdfast.publication.queries import Query, coefficients
 from holdfast.randomness import NoiseKey
 from holdfast.research.analysis.blocks import Read, block_posterior, check_posterior
 from holdfast.research.analysis.conditioned import conditioned_posterior

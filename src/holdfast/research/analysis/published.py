@@ -13,9 +13,9 @@ from holdfast.errors import InvalidParameter
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.reading import Readable
-from holdfast.publication.recompute import Recomputed
-from holdfast.publication.verify import read_verified
 from holdfast.tables import Universe
+from holdfast.verification.recompute import Recomputed
+from holdfast.verification.verify import read_verified
 
 Ints = NDArray[np.int64]
 Source = Readable | str | os.PathLike[str]

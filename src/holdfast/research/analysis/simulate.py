@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 
+from holdfast.accuracy.simulated import Simulated, simulated_errors
 from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import Reads
-from holdfast.publication.simulated import Simulated, simulated_errors
 from holdfast.randomness import NoiseKey
 from holdfast.research.analysis.posterior import DRAWS, blocks_read, generator
 from holdfast.research.analysis.priors import Prior, check_prior
@@ -36,7 +36,7 @@ def simulate(
     """
     source = published(release, signer)
     if prior is None:
-        return simulated_errors(source.plan, n, key)
+        return simulated_errors(source.plan.drawing, n, key)
     count = sample_size(n)
     check_memory(count * len(source.universe))
     source.check_counts()

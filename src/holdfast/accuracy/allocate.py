@@ -1,0 +1,272 @@
+"""How to divide a budget among levels and margins, and how large it must be for a wanted accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from holdfast.accuracy.level_design import Floats, Margin, MarginVariances
+from holdfast.accuracy.share_design import Objective, best_shares, closed_form
+from holdfast.channels import Facts
+from holdfast.channels.layout import MOST_MARGINS
+from holdfast.display import shorten
+from holdfast.errors import InvalidParameter
+from holdfast.exact.parameters import BUDGET_RANGE, Exact, is_extreme
+from holdfast.invariants.statements import Statement
+from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
+from holdfast.lattices.norms import L2
+from holdfast.lattices.shapes import Units
+from holdfast.mechanisms.gaussian import GeneralizedGaussian
+from holdfast.mechanisms.levels import Shares, arranged, margin_of, read_workload
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.asked import DISTANCE
+from holdfast.privacy.parameters import budget, format_exact, ordinary, round_up
+from holdfast.tables import Declarations, Table, Universe
+from holdfast.wording.allocation import PASTE, allocation_lines, run_file_lines
+
+Goal = Literal["targets", "sum", "largest", "relative"]
+GOALS = ("targets", "sum", "largest", "relative")
+
+DIGITS = 4
+"""Significant digits of a budget found for targets; it is rounded up."""
+DOUBT = Fraction(1, 10**12)
+"""Taken off before rounding up, so that a short number stays that number: doubles tell no more apart."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One wanted margin: its target (None where there is none), and the largest standard deviation of one of its numbers."""
+
+    level: str
+    margin: str
+    target: Fraction | None
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Shares for a workload, and the mechanism that has them.
+
+    mechanism:  ready for hf.plan and hf.release.
+    reached:    one row for each wanted margin, from the law that the plan shows.
+    within:     the goal is at most this factor above what any shares could reach with these margins measured: a proof, not a hope.
+                For targets it is a factor of rho, else one of the sum or the largest variance.
+    equal:      the same factor for equal shares of the same margins, over the one reached: what choosing was worth.
+    """
+
+    goal: Goal
+    mechanism: GeneralizedGaussian
+    reached: tuple[Reached, ...]
+    within: float
+    equal: float
+
+    @property
+    def rho(self) -> Fraction:
+        """The budget, as the mechanism takes it: for one unit of distance or for one person."""
+        assert self.mechanism.rho is not None
+        return self.mechanism.rho
+
+    @property
+    def shares(self) -> Shares:
+        """Exact, adding up to one."""
+        assert self.mechanism.levels is not None
+        return self.mechanism.levels
+
+    @property
+    def run_file(self) -> str:
+        """The lines of a run file's [release] that ask for this."""
+        return "\n".join(run_file_lines(format_exact(self.rho), [(s.level, s.margin, format_exact(s.share)) for s in self.shares]))
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready; shares and budget exact, other numbers to six digits, those that are bounds rounded up."""
+        rows = [
+            {
+                "level": row.level,
+                "margin": row.margin,
+                "target": None if row.target is None else format_exact(row.target),
+                "reached": _up(row.deviation),
+            }
+            for row in self.reached
+        ]
+        return {
+            **{"goal": self.goal, "rho": format_exact(self.rho), "per": self.mechanism.per},
+            "levels": [{"level": s.level, "margin": s.margin, "share": format_exact(s.share)} for s in self.shares],
+            **{
+                "reached": rows,
+                "within": max(_up(self.within), 1.0),
+                "equal_shares": float(f"{self.equal:.6g}"),
+                "run_file": self.run_file,
+            },
+        }
+
+    @property
+    def to_paste(self) -> str:
+        """The same lines, with a sentence that says where they go."""
+        return f"{PASTE}\n\n{self.run_file}"
+
+    def __str__(self) -> str:
+        return "\n".join(allocation_lines(self.to_fields()))
+
+    def __repr__(self) -> str:
+        return f"Allocation({self.goal}, {shorten(repr(self.mechanism), 200)})"
+
+
+def allocate(
+    table: Table | Declarations | Universe,
+    keep: Iterable[Statement],
+    workload: Mapping[Any, Any],
+    *,
+    goal: Goal = "targets",
+    rho: Exact | None = None,
+    per: str | None = None,
+) -> Allocation:
+    """Shares of the budget for levels and margins, the best for a goal; for targets also the least budget that reaches them.
+
+    Given:       a table, of which only the declarations are read, or a universe; the kept statements; a workload: {level: number} or
+                 {level: {margin: number}}, names as in `levels` of GeneralizedGaussian. A number alone is for the totals of the units.
+                 goal "targets": the numbers are standard deviations that every unit shall have at most, and rho is found. With the other
+                 goals the numbers say how much a variance counts, and rho is given: "sum" is for the least sum over all numbers of the
+                 workload, "largest" for the least largest one, "relative" for the least largest one relative to the mean of its margin
+                 (which nobody needs to know: the numbers of a margin add up to the same total in all).
+                 `per`: what rho is for, as for mechanisms.
+    Guarantees:  exact shares that add up to one; with "targets" no standard deviation that the plan shows for them is above its target (to
+                 twelve digits). `within` bounds how much better other shares of these margins could be. No count is read.
+    Reference:   [theory T155], [theory T156].
+    """
+    check_choice(goal, GOALS, "goal")
+    if (rho is None) is not (goal == "targets"):
+        said = "finds rho: leave it out" if goal == "targets" else "divides a budget: give rho, such as rho='1/10'"
+        raise InvalidParameter(f"goal={goal!r} {said}.")
+    facts = Facts.of(table, keep)
+    if facts.grid is not None:
+        raise InvalidParameter("Budgets are divided for tables of counts. Real-valued answers have no levels.")
+    wanted = read_workload(workload, "standard deviation" if goal == "targets" else "weight")
+    found, kept = arranged(facts, _with_finer(facts.universe, [share.level for share in wanted]))
+    places = _wanted(facts, wanted, found, kept, goal)
+    names = _names(found)
+    measured = _measured(found, kept, places, names)
+    shape = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
+    variances = MarginVariances(shape, measured, places)
+    numbers = [float(share.share) for share in wanted]
+    objective = Objective(variances, list(_factors(variances, numbers, goal)), goal != "sum")
+    finest = measured.index((found.depth, found.full))
+    start = closed_form(variances, numbers, finest, measured[finest] in places) if goal == "sum" else None
+    design = best_shares(objective, finest, measured[finest] in places, start)
+    named = [(found.names[level], names[mask]) for level, mask in measured]
+    levels: dict[LevelName, dict[Any, Fraction]] = {}
+    for margin, (level, name), part in zip(measured, named, design.shares, strict=True):
+        if part or margin in places:  # a wanted margin is named without a share too, so that plans show its error
+            levels.setdefault(level, {})[name] = part
+    asked = _least(design.value, per, facts.records) if rho is None else ordinary(budget(rho, "rho"), "rho")
+    mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
+    rho_per_distance = mechanism.for_distance(facts.records).rho
+    assert rho_per_distance is not None
+    rows = []
+    for share, values in zip(wanted, variances.at(2 * float(rho_per_distance) * np.array(design.shares, dtype=np.float64)), strict=True):
+        target = share.share if goal == "targets" else None
+        rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(float(values.max()))))
+    equal = objective.value(np.full(len(measured), 1 / len(measured)))
+    value = float(rho_per_distance) if goal == "targets" else design.value
+    return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
+
+
+def _with_finer(universe: Universe, names: Sequence[LevelName]) -> list[LevelName]:
+    """The named levels, and columns below the finest of them: their cells are published, so that they need a share."""
+    return [*names, *finer_columns(universe, names)]
+
+
+def _wanted(facts: Facts, wanted: Shares, found: Geography, kept: tuple[frozenset[int], ...], goal: Goal) -> list[Margin]:
+    """(level, mask) of each; refuses what is kept, and what no budget reaches."""
+    out = []
+    for share in wanted:
+        level, mask = margin_of(facts, share, found)
+        said = f"workload: {_text(share.level)}, {_text(share.margin)}"
+        if mask in kept[level]:
+            raise InvalidParameter(f"{said} is kept exactly: its error is 0, and it needs no budget. Leave it out.")
+        if share.share and is_extreme(share.share**2):
+            raise InvalidParameter(f"{said}: the square of a number {BUDGET_RANGE}, as a budget must. Write a number of ordinary size.")
+        if share.share == 0:
+            why = "a standard deviation of 0 needs an infinite budget. Keep these totals exactly, or write a number above 0"
+            raise InvalidParameter(f"{said}: {why if goal == 'targets' else 'a weight of 0 asks for nothing. Leave it out'}.")
+        out.append((level, mask))
+    if len(set(out)) < len(out):
+        raise InvalidParameter("workload: a margin is named twice, by two of its names. Name it once.")
+    return out
+
+
+def _names(found: Geography) -> dict[int, tuple[str, ...] | str]:
+    """The margins that have a name, by mask, as shares name them."""
+    out: dict[int, tuple[str, ...] | str] = {}
+    for chosen in product(*((("", 0), *column) for column in found.columns)):
+        out[sum(mask for _, mask in chosen)] = tuple(name for name, mask in chosen if mask)
+    return {**out, found.full: DETAILED, 0: TOTAL}
+
+
+def _measured(
+    found: Geography, kept: tuple[frozenset[int], ...], wanted: Sequence[Margin], names: Mapping[int, tuple[str, ...] | str]
+) -> list[Margin]:
+    """What may have a share: the wanted margins, those that are sums of them at the same level, and the finest table."""
+    smaller = [(level, mask) for mask in names for level, wide in set(wanted) if mask & wide == mask and mask not in kept[level]]
+    chosen = {*(smaller if len(smaller) <= MOST_MARGINS else wanted), (found.depth, found.full)}
+    return sorted(chosen)
+
+
+def _factors(variances: MarginVariances, numbers: Sequence[float], goal: Goal) -> Iterable[Floats]:
+    """What each variance counts, for each class of units."""
+    for place, number in enumerate(numbers):
+        many = variances.numbers(place).astype(np.float64)
+        if goal == "sum":
+            yield number * many
+        elif goal == "targets":
+            yield np.full(len(many), number**-2)
+        else:
+            yield np.full(len(many), number * (many.sum() ** 2 if goal == "relative" else 1.0))
+
+
+def _least(value: float, per: str | None, records: int) -> Fraction:
+    """The budget that reaches all targets, where `value` is what rho = 1 for one unit of distance leaves of the worst."""
+    return round_up(Fraction(value) * (1 - DOUBT) * (1 if per == DISTANCE else L2.person_moving(records)), DIGITS)
+
+
+def _up(value: float) -> float:
+    """Six digits, at or above the value but for what doubles do not tell."""
+    return float(round_up(Fraction(value) * (1 - DOUBT), 6)) if value else 0.0
+
+
+def _text(name: LevelName) -> str:
+    return " x ".join(name) if isinstance(name, tuple) else name
+
+
+def check_divides(mechanism: Mechanism) -> None:
+    """Refuses a mechanism whose budget has no shares for levels."""
+    if not isinstance(mechanism, GeneralizedGaussian):
+        raise InvalidParameter(
+            f'Targets are reached by dividing rho among levels, which {mechanism.name} does not do. Use mechanism = "generalized-gaussian" '
+            'with rho = "1/10".'
+        )
+
+
+def read_targets(texts: Sequence[str]) -> dict[Any, dict[Any, str]]:
+    """From "county=5", "county:sex=7.5", "state x county:sex x age=9": a workload with targets."""
+    out: dict[Any, dict[Any, str]] = {}
+    for text in texts:
+        names, equals, number = text.rpartition("=")
+        level, colon, margin = names.partition(":")
+        parts = [tuple(part.strip() for part in name.split(" x ")) for name in (level, margin if colon else TOTAL)]
+        if not equals or not all(map(all, parts)):
+            raise InvalidParameter(
+                f"--target {shorten(text)!r} is no target. Write county=5, or county:sex=7.5 for the counts by sex of each county."
+            )
+        level_name, margin_name = (part[0] if len(part) == 1 else part for part in parts)
+        row = out.setdefault(level_name, {})
+        if margin_name in row:
+            raise InvalidParameter(f"--target: {names.strip()} is named twice. Name it once.")
+        row[margin_name] = number.strip()
+    return out

@@ -1,0 +1,457 @@
+"""The law of the error of a sum of published numbers, from the public law of the noise: by the best way there is for it.
+
+    kept          no move changes the sum: there is no error; under every mechanism
+    lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
+    convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]; single cells
+                  under rounded projection
+    simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
+
+Blocks with equal coefficients have equal laws, so that a whole margin asks for few.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.accuracy.convolved import UNBOUNDED, Convolved, cell_of, convolve
+from holdfast.accuracy.kept_sums import KeptSums
+from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
+from holdfast.accuracy.marginals import cell_probabilities
+from holdfast.accuracy.queries import LARGEST_COEFFICIENT
+from holdfast.accuracy.short_moves import covers, form_variance, plain_s_squared, short_moves
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels.covariance import public_draws
+from holdfast.channels.drawing import Drawing
+from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape, Units
+from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
+from holdfast.laws.level_moments import LevelVariances
+from holdfast.samplers.choice import cell_draws, duration
+from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
+from holdfast.wording.samplers import long_interval_sentence
+
+logger = logging.getLogger(__name__)
+
+Ints = NDArray[np.int64]
+Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
+Ask = Literal["auto", "simulated"]
+Part = tuple[Shape, Ints, Ints]
+"""A block: its shape, its cells, and the coefficients of its cells, one row a query."""
+
+DRAWS, LEAST_DRAWS = 20_000, 1_000
+"""Of an interval; fewer where they would take more than USUAL_CELLS, and wider intervals then."""
+DOUBT = 1e-6
+"""Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
+USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9
+"""Cell draws for one interval, and those at most: about 20 seconds, and a minute."""
+WORTH_KEEPING, MOST_KEPT = 2 * 10**7, 2**25
+"""Draws of a block that took so many cell draws, a second, are kept for the next query: so many numbers of a drawing at most."""
+QUICK_WORK, BLOCK_WORK = 2**24, 2_000
+"""Cells of blocks and points of transforms that the sums of a page may take, about a second; and what a block takes beside its cells."""
+LARGEST = 2**53
+PLAIN = Gaussian(Fraction(1))
+"""For questions to a lattice that no law decides."""
+FLAT_ENOUGH = 0.98
+"""A lattice sum less flat than this is left for a convolution, where there is one."""
+
+
+class Reach(NamedTuple):
+    """|error| <= reach with probability `covered` or more; covered is None where only draws tell."""
+
+    reach: int
+    method: Method
+    covered: float | None
+    doubt: float
+
+
+class ErrorLaw(Protocol):
+    def reach(self, alpha: float) -> Reach:
+        """The least reach known to be exceeded with probability alpha at most."""
+
+
+class KeptSum:
+    """No error."""
+
+    def reach(self, alpha: float) -> Reach:
+        return Reach(0, "kept", 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    law: LatticeSum
+
+    def reach(self, alpha: float) -> Reach:
+        found, bound = self.law.reach(alpha)
+        method: Method = "lattice sum" if bound == "lattice sum" else "sub-Gaussian"
+        return Reach(found, method, max(1 - self.law.tail(found), 1 - alpha), 0.0)
+
+
+@dataclass(frozen=True)
+class ConvolvedSum:
+    law: Convolved
+
+    def reach(self, alpha: float) -> Reach:
+        found = self.law.reach(alpha)
+        if found is None:
+            raise InvalidParameter("This level is too near 1 for sums of this noise. Ask for 0.9999999 or less.", field="level")
+        return Reach(found, "convolution", 1 - self.law.tail(found), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedSum:
+    errors: Ints
+    """Sizes of independent draws of the error, sorted."""
+
+    def reach(self, alpha: float) -> Reach:
+        return Reach(int(self.errors[rank(1 - alpha, len(self.errors)) - 1]), "simulated", None, DOUBT)
+
+
+def rank(level: float, draws: int) -> int:
+    """The least r with P[Binomial(draws, level) >= r] <= DOUBT."""
+    from scipy.special import bdtrc
+
+    ranks = np.arange(1, draws + 1)
+    enough = ranks[bdtrc(ranks - 1, draws, level) <= DOUBT]
+    if not len(enough):
+        most = math.floor(1000 * DOUBT ** (1 / draws)) / 1000
+        raise InvalidParameter(f"A level of {level} is too near 1 for {draws:,} draws of the law. Ask for {most} or less.", field="level")
+    return int(enough[0])
+
+
+_kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDictionary()
+"""Costly draws of blocks, which are the same for every query, as long as the drawing lives."""
+
+
+class Blocks:
+    """Shape and cells of each block by its number; a table of a million small blocks holds a few arrays."""
+
+    def __init__(self, kinds: Sequence[tuple[Shape, Ints]]) -> None:
+        """`kinds`: shapes with the cells of their blocks, one row a block."""
+        self.kinds = kinds
+        self.first = [0, *itertools.accumulate(len(cells) for _, cells in kinds)][: len(kinds)]
+
+    def __getitem__(self, number: int) -> tuple[Shape, Ints]:
+        kind = bisect.bisect_right(self.first, number) - 1
+        shape, cells = self.kinds[kind]
+        return shape, cells[number - self.first[kind]]
+
+    def __iter__(self) -> Iterator[tuple[Shape, Ints]]:
+        return ((shape, row) for shape, cells in self.kinds for row in cells)
+
+
+class ErrorLaws:
+    """Laws of errors of queries, for one drawing: those already found are kept.
+
+    Given:  noise of one law, which sees no data, drawn exactly; under every other mechanism sums that the kept totals give. All else is
+            InvalidParameter.
+    """
+
+    def __init__(self, drawing: Drawing, ask: Ask = "auto") -> None:
+        if ask not in ("auto", "simulated"):
+            raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
+        self.drawing, self.target, self.ask = drawing, drawing.channel.target, ask
+        self._known: dict[object, ErrorLaw] = {}
+        self._left = QUICK_WORK
+
+    @cached_property
+    def has_law(self) -> bool:
+        """Whether the noise has one law that sees no data, drawn exactly. Else only sums that the kept totals give are known."""
+        return self.target.publishes_cells and self.target.reads is Reads.NOTHING and self.drawing.is_exact
+
+    @cached_property
+    def _kept_sums(self) -> KeptSums:
+        return KeptSums(self.drawing.channel.facts)
+
+    def published(self, counts: Ints, cells: Ints, coefficients: Ints) -> int:
+        """What the published numbers give for a sum, in steps where answers are on a grid."""
+        if not self.target.publishes_cells:
+            return self._kept_value(cells, coefficients)
+        return sum(int(a) * int(b) for a, b in zip(coefficients.tolist(), counts[cells].tolist(), strict=True))
+
+    def _kept_value(self, cells: Ints, coefficients: Ints) -> int:
+        found = self._kept_sums.value(cells, coefficients)
+        if found is not None:
+            return found
+        raise InvalidParameter(ONLY_KEPT if not self.target.publishes_cells else NO_LAW if self.drawing.is_exact else BY_CHAIN)
+
+    @cached_property
+    def _homes(self) -> tuple[Ints, Ints, Blocks]:
+        """(the number of each cell's block, -1 where it has no noise; its place there; the blocks). Free cells count as one block."""
+        tasks = self.drawing.channel.tasks()
+        home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
+        place = np.zeros(len(home), dtype=np.int64)
+        free = [task.cells.ravel() for task in tasks if isinstance(task.shape, Free)]
+        kinds: list[tuple[Shape, Ints]] = [(Free(1), np.concatenate(free)[None])] if free else []
+        kinds += [(task.shape, task.cells) for task in tasks if not isinstance(task.shape, Free)]
+        blocks = Blocks(kinds)
+        for first, (_, cells) in zip(blocks.first, kinds, strict=True):
+            home[cells], place[cells] = first + np.arange(len(cells))[:, None], np.arange(cells.shape[1])
+        return home, place, blocks
+
+    @cached_property
+    def _scratch(self) -> Ints:
+        return np.zeros(self.drawing.channel.facts.lattice.cells, dtype=np.int64)
+
+    def parts(self, cells: Ints, coefficients: Ints) -> list[Part]:
+        """(shape, cells, coefficients by query) of the blocks in which some query has a coefficient: those of free cells that have one,
+        and all cells of other blocks. `coefficients` has one row a query.
+        """
+        if np.abs(coefficients).max(initial=0) > LARGEST_COEFFICIENT:
+            raise RequestTooLarge(f"Coefficients of a query are {LARGEST_COEFFICIENT:,} at most in size.")
+        home, _, blocks = self._homes
+        out: list[Part] = []
+        for number in np.unique(home[cells]).tolist():
+            if number < 0:
+                continue
+            shape, own = blocks[number]
+            if isinstance(shape, Free):
+                used = home[cells] == number
+                out.append((shape, cells[used], coefficients[:, used]))
+                continue
+            values = np.empty((len(coefficients), len(own)), dtype=np.int64)
+            for place, row in enumerate(coefficients):
+                self._scratch[cells] = row
+                values[place] = self._scratch[own]
+            self._scratch[cells] = 0
+            out.append((shape, own, values))
+        return out
+
+    def of(self, cells: Ints, coefficients: Ints) -> ErrorLaw:
+        """The law of sum_i coefficients[i] * (published - true number of cells[i]); each cell is named once."""
+        used = coefficients != 0
+        cells, coefficients = cells[used], coefficients[used]
+        if not self.has_law:
+            self._kept_value(cells, coefficients)
+            return KeptSum()
+        key = self._key(cells, coefficients)
+        if key not in self._known:
+            parts = self._moving(cells, coefficients)
+            self._known[key] = self._computed(parts) or self._simulated(parts)
+        return self._known[key]
+
+    def without_draws(self, cells: Ints) -> ErrorLaw | None:
+        """The same law of the plain sum over these cells; None where only draws tell, or where it would take more work than is left of
+        QUICK_WORK for all sums that this is asked for: for pages, which a moment must do.
+        """
+        ones = np.ones(len(cells), dtype=np.int64)
+        if not self.has_law:
+            return None if self._kept_sums.value(cells, ones) is None else KeptSum()
+        key = self._key(cells, ones)
+        if key not in self._known:
+            home, _, blocks = self._homes
+            numbers = np.unique(home[cells])
+            self._left -= BLOCK_WORK * len(numbers)
+            if self._left >= 0:
+                self._left -= sum(blocks[number][1].size for number in numbers.tolist() if number >= 0)
+            found = self._computed(self._moving(cells, ones), self._left) if self._left >= 0 else None
+            if found is None:
+                return None
+            self._left -= found.law.work if isinstance(found, ConvolvedSum) else 0
+            self._known[key] = found
+        return self._known[key]
+
+    def _key(self, cells: Ints, coefficients: Ints) -> object:
+        """Equal where the laws are: the order of cells does not matter for free cells and under one total, nor which cell of a table."""
+        home, place, blocks = self._homes
+        keys: Counter[object] = Counter()
+        homes = home[cells]
+        for number in np.unique(homes).tolist():
+            if number < 0:
+                continue
+            inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
+            own, shape = coefficients[inside], blocks[number][0]
+            if isinstance(shape, Free) or (len(own) == 1 and self._cells_alike(shape)):
+                keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
+            elif isinstance(shape, OneSum) and shape.signs is None:
+                keys[id(shape), np.sort(own).tobytes()] += 1
+            else:
+                keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
+        return frozenset(keys.items())
+
+    def _cells_alike(self, shape: Shape) -> bool:
+        """Rounded projection goes through the cells of a table in an order, but each cell of a two-way table goes to the whole number below
+        or above, with a chance that its own projection decides.
+        """
+        if isinstance(self.target, Rounded):
+            return isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)
+        return isinstance(shape, OneSum | Grid) or (isinstance(shape, Levels) and all(tree.is_even for tree in shape.trees))
+
+    def _is_kept(self, part: Part) -> bool:
+        """Whether no move of a block changes a query: decided in whole numbers. Of the lattice taken whole nobody knows."""
+        shape, _, values = part
+        target = self.target if isinstance(self.target, LevelGaussian) else PLAIN
+        return covers(target, shape) and not len(short_moves(target, shape, values).values)
+
+    def _closed(self, parts: Sequence[Part]) -> bool:
+        return all(covers(self.target, shape) for shape, _, _ in parts)
+
+    def _summed(self, parts: Sequence[Part]) -> bool:
+        kinds = Free if isinstance(self.target, Rounded) else Free | OneSum  # without totals, rounded projection is plain Laplace noise
+        return cell_of(self.target) is not None and all(isinstance(shape, kinds) for shape, _, _ in parts)
+
+    def _moving(self, cells: Ints, coefficients: Ints) -> list[Part]:
+        """Blocks in which some move changes the query."""
+        return [part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)]
+
+    def _computed(self, parts: Sequence[Part], most: int = UNBOUNDED) -> ErrorLaw | None:
+        """Without draws; None where only draws tell, or draws were asked for. `most`: points of convolutions."""
+        if not parts:
+            return KeptSum()
+        if self.ask == "simulated":
+            return None
+        law: GaussianSum | None = None
+        if self._closed(parts):
+            law = self._gaussian(parts)
+            if law.law.flatness >= FLAT_ENOUGH:
+                return law
+        if self._summed(parts):
+            cell = cell_of(self.target)
+            assert cell is not None
+            free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
+            rows = [_signed(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
+            found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
+            if found is not None:
+                return ConvolvedSum(found)
+        return law or self._rounded_cell(parts)
+
+    def _rounded_cell(self, parts: Sequence[Part]) -> ErrorLaw | None:
+        """One cell under rounded projection, where its law is known."""
+        shape, _, values = parts[0]
+        if len(parts) > 1 or np.count_nonzero(values) > 1 or not isinstance(self.target, Rounded):
+            return None
+        law = cell_probabilities(self.target, shape)
+        if law is None:
+            return None
+        half = len(law) // 2
+        within = np.cumsum(np.concatenate([law[half : half + 1], law[half + 1 :] + law[:half][::-1]]))
+        return ConvolvedSum(Convolved(int(np.abs(values).max()), within, len(law)))
+
+    def _gaussian(self, parts: Sequence[Part]) -> GaussianSum:
+        assert isinstance(self.target, Gaussian | LevelGaussian)
+        rows, flat = flatness([short_moves(self.target, shape, values) for shape, _, values in parts])
+        variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
+        return GaussianSum(LatticeSum(math.gcd(*rows.ravel().tolist()), variance * (1 + 1e-12), flat))
+
+    def of_margin(self, numbers: Ints) -> list[ErrorLaw] | None:
+        """The laws of the sums over the cells of each number, 0, 1, ...: all at once, where levels are weighed and every sum is one of
+        units and places (level by axes). None where it is not so, or where one bound for all says nothing.
+
+        Guarantees:  the flatness is that of every such sum, or less: any move may be one that is subtracted, so that its length is at most
+                     twice that of the longer ([theory T140]). Variances are rounded up to ten bits.
+        """
+        if not isinstance(self.target, LevelGaussian) or self.ask != "auto" or not self.has_law:
+            return None
+        variances, log_loss = np.zeros(int(numbers.max()) + 1), 0.0
+        for shape, cells in self._homes[2]:
+            assert isinstance(shape, Units)
+            form = LevelVariances(shape, self.target.weights(shape))
+            found = margin_variances(shape, form, numbers[cells])
+            if found is None:
+                return None
+            variances += np.bincount(found[0], weights=found[1], minlength=len(variances))
+            log_loss += log_theta(plain_s_squared(self.target, shape) / 4)
+        flat = flatness_of(log_loss)
+        if flat < FLAT_ENOUGH:
+            return None
+        sizes, powers = np.frexp(variances * (1 + 1e-9))
+        rounded = np.ldexp(np.ceil(sizes * 1024) / 1024, powers)
+        laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
+        return [laws[value] for value in rounded.tolist()]
+
+    def _simulated(self, parts: Sequence[Part]) -> ErrorLaw:
+        return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
+
+    def draw_count(self, parts: Sequence[Part]) -> int:
+        """How many draws an interval is made of: from what one costs, never from a clock."""
+        cost = sum(map(self._cost, parts))
+        count = int(min(DRAWS, max(LEAST_DRAWS, USUAL_CELLS / max(cost, 1))))
+        if count * cost > MOST_CELLS:
+            raise RequestTooLarge(
+                f"An interval from {count:,} draws of this noise would take {duration(count * cost)}. Ask about fewer cells, or about kept "
+                "totals; a law that is drawn faster, such as Gaussian noise, has intervals without draws."
+            )
+        return count
+
+    def _cost(self, part: Part) -> float:
+        """Cell draws of one draw of a block, or of all its free cells."""
+        shape, own, _ = part
+        return max(own.size, cell_draws(self.drawing.choice(shape).noise) * (own.size if isinstance(shape, Free) else 1))
+
+    def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
+        """Draws of the errors of queries, one row a query, from a public key. Long work is announced."""
+        count = count or self.draw_count(parts)
+        new = [part for part in parts if (*self._names(part[0], part[1], label), count) not in self._drawn]
+        if told := long_interval_sentence(count, count * sum(map(self._cost, new))):
+            logger.info(told)
+        queries = len(parts[0][2]) if parts else 1
+        out = np.zeros((queries, count), dtype=np.float64)
+        for shape, own, values in parts:
+            blocks = [own] if not isinstance(shape, Free) else own[:, None]
+            rows = [values] if not isinstance(shape, Free) else values.T[:, :, None]
+            for cells, row in zip(blocks, rows, strict=True):
+                out += row.astype(np.float64) @ self._block_draws(shape, cells, label, count).astype(np.float64).T
+        if np.abs(out).max(initial=0.0) >= LARGEST:
+            raise RequestTooLarge(
+                "The error of this query leaves the whole numbers of doubles. Ask about fewer cells, or smaller coefficients."
+            )
+        return out.astype(np.int64)
+
+    @property
+    def _drawn(self) -> dict[tuple[str | int, ...], Ints]:
+        return _kept.setdefault(self.drawing, {})
+
+    def _names(self, shape: Shape, cells: Ints, label: str) -> tuple[str, ...]:
+        return label, json.dumps(self.target.fields), json.dumps(shape.fields), str(int(cells[0]))
+
+    def _block_draws(self, shape: Shape, cells: Ints, label: str, count: int) -> Ints:
+        """Draws of one block: those of an earlier query, where they were kept."""
+        sampler, names = self.drawing.choice(shape).noise, self._names(shape, cells, label)
+        assert not isinstance(sampler, ChainSampler)
+        if (*names, count) in self._drawn:
+            return self._drawn[*names, count]
+        made = public_draws(sampler, names, count)
+        if count * cell_draws(sampler) >= WORTH_KEEPING and made.size <= MOST_KEPT:
+            while sum(one.size for one in self._drawn.values()) + made.size > MOST_KEPT:
+                del self._drawn[next(iter(self._drawn))]  # the oldest
+            self._drawn[*names, count] = made
+        return made
+
+
+def _signed(shape: OneSum, values: Ints) -> Ints:
+    return values if shape.signs is None else values * np.array(shape.signs, dtype=np.int64)
+
+
+def margin_variances(shape: Units, form: LevelVariances, numbers: Ints) -> tuple[Ints, NDArray[np.float64]] | None:
+    """(numbers, the variance of the sum over the cells with each) where the cells of each number are one unit of a level by one
+    combination of places of some axes; else None.
+    """
+    table = numbers.reshape(shape.axes)
+    mask, first = 0, table
+    for axis in range(len(shape.lengths), 0, -1):
+        taken = np.take(table, [0], axis=axis)
+        if (table != taken).any():
+            mask |= 1 << (axis - 1)
+        else:
+            first = np.take(first, [0], axis=axis)
+    flat = first.reshape(shape.leaves, -1)
+    for level in range(shape.levels + 1):
+        unit = np.zeros(1, dtype=np.int64) if shape.tree is None else shape.tree.unit_of(level)
+        starts = np.flatnonzero(np.diff(unit, prepend=-1))
+        if (flat == flat[starts][unit]).all():
+            found = flat[starts]
+            return (found.ravel(), np.repeat(form.units(level, mask), found.shape[1])) if len(np.unique(found)) == found.size else None
+    return None

@@ -1,0 +1,1 @@
+"""The command line: commands, how they end, the demo, and compiling ahead."""

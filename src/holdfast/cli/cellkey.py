@@ -1,0 +1,203 @@
+"""`holdfast cellkey`: design and check perturbation tables, and publish tables by the cell key method."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.endings import published, stands
+from holdfast.cli.ledger import ledger_of_release, ledger_words
+from holdfast.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from holdfast.cellkey import CellKeys, PerturbationTable, RecordKeys
+
+app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
+_MADE_KEYS = "keys made from identifiers"
+"""Column of the records in memory. A file may have a column record_key, which is not read then."""
+Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
+
+
+@app.command()
+def design(
+    epsilon: Annotated[str, typer.Option(help="Wanted epsilon for one cell and one answer, such as 0.5 or 1/2.")],
+    delta: Annotated[str, typer.Option(help="Wanted delta, such as 1e-4.")],
+    key_size: Annotated[str, typer.Option(help="Number of cell keys: 2^32, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Perturbation table to write; an existing file is not touched.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Kind of file to write: json, ptable, sas, ons or superstar.")] = "json",
+    page: Annotated[Path | None, typer.Option(help="Page (HTML) to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find noise of maximum entropy with this (epsilon, delta), on the smallest support by Proposition 3 of [SC22], and round it to keys.
+
+    Beside it: the best gamma on that support, the smallest support with any gamma, and a truncated discrete Laplace.
+    """
+    from holdfast.cellkey import KeySpace, write_table
+    from holdfast.cellkey import design as find
+    from holdfast.publication.cellkey import check_place, design_fields, save_page
+    from holdfast.wording.cellkey import check_screen, design_screen
+
+    size = KeySpace.parse(key_size).size
+    for path in (output, page):
+        if path is not None:
+            check_place(path)
+    made = find(epsilon, delta)
+    fields = design_fields(made, size)
+    if output is not None:
+        write_table(made.quantised(size), output, kind)  # type: ignore[arg-type]  # another kind is refused there
+    if page is not None:
+        save_page(fields["check"], page)
+    print(json.dumps(fields, indent=2) if as_json else f"{design_screen(fields)}\n{check_screen(fields['check'])}")
+
+
+@app.command()
+def check(
+    table: Annotated[Path, typer.Argument(help="A perturbation table.")],
+    kind: Kind = None,
+    repeat: Repeat = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the noise of each count and the (epsilon, delta) of a perturbation table, as it is and with fewer keys."""
+    from holdfast.publication.cellkey import check_fields, save_page
+    from holdfast.wording.cellkey import check_screen
+
+    fields = check_fields(_read(table, kind, repeat), name=table.name)
+    if output is not None:
+        save_page(fields, output)
+    print(json.dumps(fields, indent=2) if as_json else check_screen(fields))
+    if output is not None and not as_json:
+        print(f"Read {output}")
+
+
+@app.command()
+def perturb(
+    source: Annotated[Path, typer.Argument(help="Records, or cells with counts: .csv, .tsv, .parquet or .xlsx.")],
+    table: Annotated[list[str], typer.Option(help="A table as name=column,column; repeat for more. `all=` is the total alone.")],
+    noise: Annotated[Path, typer.Option(help="The perturbation table.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    key: Annotated[str, typer.Option(help="Column of keys.")] = "record_key",
+    keys: Annotated[str, typer.Option(help="What record keys are: 2^32, 2^64, 256, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
+    modulus: Annotated[
+        int,
+        typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys; for files of ONS that of the table."),
+    ] = 0,
+    mix: Annotated[
+        bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")
+    ] = False,
+    rescale: Annotated[
+        bool, typer.Option("--rescale", help="Fit the perturbation table to another number of cell keys. This changes its law, as is told.")
+    ] = False,
+    identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
+    count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    allow_similar_codes: Annotated[
+        bool, typer.Option("--allow-similar-codes", help="Codes may differ in blanks, case or Unicode form only.")
+    ] = False,
+    kind: Kind = None,
+    repeat: Repeat = None,
+    name: Annotated[str | None, typer.Option(help="Id of the release; by default the name of the folder.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one beside the data, made if needed.")] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
+    other_noise: Annotated[
+        bool,
+        typer.Option("--other-noise", help="Publish though earlier releases have another secret, rule or perturbation table."),
+    ] = False,
+    other_records: Annotated[
+        str | None,
+        typer.Option("--other-records", help="Why these are other records than those of other data sets in the ledger; it is recorded."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
+    from holdfast.cellkey import perturb as make
+    from holdfast.cellkey.tabulate import check_published_columns
+    from holdfast.publication.cellkey import check_place, noise_facts, publish_perturbed, standing
+    from holdfast.wording.cellkey import perturbed_screen
+
+    check_place(output)
+    book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
+    if book is not None:
+        book.check_witness()
+    fitted, rule, told = _fitted(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
+    tables = _tables(table)
+    check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
+    data, column, made_from = _keyed(source, key, rule, identifier, secret)
+    columns: dict[str, Any] = {"key": column, "count": count, "weight": weight, "id": identifier}
+    made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
+    made = replace(made, settings={**made.settings, **told})
+    named: dict[str, Any] = {"release_id": name or output.name, "dataset": dataset or source.stem}
+    stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, source.resolve().parent)))
+    facts, is_private = noise_facts(made, fitted, made_from), made_from is None or made_from.is_private
+    told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}
+    fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, **told_apart, **named)
+    published()
+    print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
+
+
+def _fitted(
+    noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
+) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
+    """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
+    from holdfast.cellkey.formats import kind_of_file
+    from holdfast.publication.cellkey import rescaled
+
+    ptable = _read(noise, kind, repeat)
+    is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
+    rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
+    fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
+    return fitted, rule, told
+
+
+def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:
+    from holdfast.cellkey import read_table
+
+    return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
+
+
+def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> CellKeys:
+    """The usual rule. ONS does not fold: its cell keys are sums modulo the number of keys of the table."""
+    from holdfast.cellkey import CellKeys, KeySpace
+
+    space = KeySpace.parse(keys)
+    if is_ons and not modulus and space.size % table.key_size == 0:
+        return CellKeys(space, table.key_size)
+    if not modulus:
+        return CellKeys.for_table(space, table.key_size)
+    return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
+
+
+def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None) -> tuple[Any, str, RecordKeys | None]:
+    """The records, the column of their keys, and the secret that these came from; a column of keys is taken on trust."""
+    from holdfast.cellkey import RecordKeys
+
+    if secret is None:
+        return source, key, None
+    if identifier is None:
+        raise InvalidParameter("Keys are made from identifiers, and --id is missing. Name their column.", field="id")
+    made = RecordKeys.load(secret)
+    return made.add(source, identifier, rule.records, name=_MADE_KEYS), _MADE_KEYS, made
+
+
+def _tables(given: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, columns = text.partition("=")
+        if not equals or name in found:
+            raise InvalidParameter(
+                f"A table is written as name=column,column, with a name of its own. Got {text!r}. For example --table ages=region,age.",
+                field="table",
+            )
+        found[name] = [column for column in columns.split(",") if column]
+    return found

@@ -1,0 +1,528 @@
+"""The `holdfast` command: arguments in, one library call, text or JSON out. Nothing is decided here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from holdfast import __version__
+from holdfast.cli.cellkey import app as cellkey_app
+from holdfast.cli.endings import published, run_command, stands
+from holdfast.cli.ledger import app as ledger_app
+from holdfast.cli.ledger import ledger_of_release, ledger_words
+from holdfast.cli.starting import add_commands, answer_shell
+from holdfast.errors import LedgerProblem, NoMeeting
+
+if TYPE_CHECKING:
+    from holdfast.accuracy.allocate import Allocation
+    from holdfast.cli.demo import Part as DemoPart
+    from holdfast.ledger import Ledger, NewLedger
+    from holdfast.publication.booking import Account
+    from holdfast.publication.folder import Output
+    from holdfast.publication.order import KeptRow, Order
+    from holdfast.publication.plan import Plan
+    from holdfast.runfiles.runfile import Run
+    from holdfast.tables import Declarations
+    from holdfast.tables import Table as HoldfastTable
+
+app = typer.Typer(
+    name="holdfast", help="Private count tables whose mandated totals hold exactly.", no_args_is_help=True, add_completion=False
+)
+
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(cellkey_app, name="cellkey")
+add_commands(app)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Signer = Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")]
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A moving sign on the terminal while something runs; nothing where output goes to a file."""
+    with Console(stderr=True).status(what, spinner="line"):  # in ASCII
+        yield
+
+
+def _bar(unit: str) -> Progress:
+    """A progress bar on the terminal only, with the task's description before it."""
+    parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit))
+    console = Console(stderr=True)
+    return Progress(*parts, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal)
+
+
+@contextmanager
+def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over cells."""
+    with _bar("cells") as bar:
+        task = bar.add_task("Drawing", total=cells)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar over pairs of chains, or over the steps of chains. Where there is no terminal, a line for each part that begins; none
+    where quiet.
+    """
+    begun: set[str] = set()
+    with _bar("done") as bar:
+        task = bar.add_task("", visible=False)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total, visible=True)
+            if bar.disable and not quiet and what not in begun:
+                begun.add(what)
+                logging.getLogger("holdfast").info("%s", what)
+
+        yield tell
+
+
+@contextmanager
+def planning() -> Iterator[Callable[[int, int], None]]:
+    """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
+    sign, bar = Console(stderr=True).status("Planning", spinner="line"), _bar("pairs")
+    task = bar.add_task("Assessing chains", total=1)
+
+    def assessed(done: int, total: int) -> None:
+        if not bar.live.is_started:
+            sign.stop()
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        with sign:
+            yield assessed
+    finally:
+        bar.stop()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell every step on standard error; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a fault in Holdfast; may stand anywhere.")] = False,
+) -> None:
+    """Private count tables whose mandated totals hold exactly."""
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New folder for the demo's files; by default a temporary one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release two small made-up tables, end to end, in seconds."""
+    from holdfast.cli.demo import run_demo
+    from holdfast.wording import describe
+
+    result = run_demo(output)
+    if as_json:
+        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card} for p in result.parts]
+        print(json.dumps({"folder": str(result.folder), "parts": parts}, indent=2))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    first, second = result.parts
+    console.print(_cross_table(first))
+    console.print(describe(first.release.guarantee))
+    console.print(f"{first.verified}\n")
+    console.print(f"{second.title}: {len(second.release.table):,} cells.")
+    console.print(describe(second.release.guarantee))
+    console.print(f"{second.verified}\n")
+    for part in result.parts:
+        console.print(f"Report: {part.folder / 'report.html'}")
+    installed = shutil.which("holdfast") is not None or Path(sys.argv[0]).name != "holdfast"  # after `make demo` it is in no PATH
+    command = "holdfast" if installed else sys.argv[0]
+    console.print(f"Try the first by hand: {command} release {result.folder / 'run.toml'} -o out")
+
+
+def _cross_table(part: DemoPart) -> Table:
+    """A released two-way table with its margins."""
+    released = part.release.table
+    rows, columns = (released.universe.codes[name] for name in released.universe.columns)
+    counts = released.counts.reshape(len(rows), len(columns))
+    table = Table(title=part.title, caption="Released counts. Row and column totals are the true ones, exactly.")
+    for name in ("", *columns, "total"):
+        table.add_column(name, justify="right")
+    for name, row in zip(rows, counts.tolist(), strict=True):
+        table.add_row(name, *map(str, row), str(sum(row)))
+    table.add_row("total", *map(str, counts.sum(axis=0).tolist()), str(int(counts.sum())))
+    return table
+
+
+def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | None = None) -> Plan:
+    """A plan, with signs of life; its module is loaded only by the commands that need it."""
+    from holdfast.publication.order import Order
+    from holdfast.publication.pipeline import planned
+
+    with planning() as progress:
+        made = planned(table, run.keep, run.mechanism, account, Order(run.id, disjoint=run.disjoint), progress)
+        made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
+        return made
+
+
+RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
+
+
+@app.command()
+def plan(
+    run_file: RunFile,
+    ledger: Annotated[
+        str | None, typer.Option(help="The ledger whose balance the price is compared with; by default the release's.")
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Look at no ledger.")] = False,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A largest standard deviation, county=5 or county:sex=7.5: find the least rho and its shares; repeat for more."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
+    written.
+    """
+    from holdfast.publication.maps import check_folder_map
+    from holdfast.runfiles.runfile import load_run
+    from holdfast.wording.exposure import to_acknowledge_sentence
+    from holdfast.wording.ledger import price_sentences
+
+    run = load_run(run_file)
+    with working("Reading the codes"):
+        table = run.read_declarations()
+    found = _allocated(run, table, target) if target else None
+    made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
+    check_folder_map(made, run.map)  # what the release would refuse
+    said = _price(run, made, ledger, no_ledger)
+    with working("Planning"):
+        fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
+    if as_json:
+        fields = fields if found is None else {"allocation": found.to_fields(), **fields}
+        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said}, indent=2))
+        return
+    if found is not None:
+        print(f"{found}\n\n{found.to_paste}\n")
+    print(text)
+    if said is not None:
+        print(f"Price      {price_sentences(said)}")
+    if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
+        print(f"To write   {line}")
+    elif found is None and (said is None or said["problem"] is None):  # nothing stands in its way
+        print(f"Next       holdfast release {run_file} -o out")
+
+
+def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
+    """The least budget for these targets, for the run's table, kept totals and `per`."""
+    from holdfast.accuracy.allocate import allocate, check_divides, read_targets
+
+    check_divides(run.mechanism)
+    with working("Dividing the budget"):
+        return allocate(table, run.keep, read_targets(targets), per=run.mechanism.per)
+
+
+def _folder_of(run_file: Path) -> Path:
+    """Where the run file is kept. A link to it stands for the file: else it would have a second ledger."""
+    return run_file.resolve().parent
+
+
+def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
+    """What the release would cost, against what its ledger has left; None where it uses none."""
+    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.price import price, without_ledger
+
+    try:
+        book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
+    except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
+        return without_ledger(plan, run.dataset, str(problem)).to_fields()
+    if book is None:
+        return None
+    return price(plan, Account(book, run.dataset, secret_from_environment()), run.id, run.disjoint).to_fields()
+
+
+@app.command()
+def diagnose(
+    run_file: RunFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
+    pairs: Annotated[int, typer.Option(help="Coupled pairs of chains for each curve.")] = 200,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(help="Kernel to look at (metropolis, line_gibbs); repeat for more. By default the run's own, or all."),
+    ] = None,
+    most_sweeps: Annotated[int, typer.Option(help="Sweeps after which a pair that has not met is given up.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many steps Markov chains need for a release: meeting times, curves, diagnostics. Nothing is drawn for a release."""
+    from holdfast.publication.diagnose import check_page
+    from holdfast.publication.diagnose import diagnose as run_chains
+    from holdfast.runfiles.runfile import load_run
+
+    run = load_run(run_file)
+    if output is not None:
+        check_page(output)
+    with working("Reading the codes"):
+        table = run.read_declarations()
+    with coupling(quiet=as_json) as progress:
+        found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
+    if output is not None:
+        found.save(output)
+    if found.has_bounds or not as_json:
+        print(json.dumps(found.to_fields(), indent=2) if as_json else found)
+    if output is not None and not as_json:
+        print(f"Read {output}")
+    if not found.has_bounds:
+        told = "For some shape of blocks no kernel gave a bound: a release by chains would be refused."
+        raise NoMeeting(told, details=found.to_fields())
+
+
+@app.command()
+def release(
+    run_file: RunFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="The ledger that records it: a file or a postgresql:// URL; by default one beside the run file, made if needed."),
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger; card and pages say so.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that was interrupted.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
+    from holdfast.publication.booking import check_recorded, standing
+    from holdfast.publication.folder import Output
+    from holdfast.publication.given_files import CARD
+    from holdfast.publication.listings import EXPOSED_FILE
+    from holdfast.publication.order import Order
+    from holdfast.publication.pipeline import for_table
+    from holdfast.runfiles.runfile import load_run
+    from holdfast.wording import describe
+    from holdfast.wording.guarantee import guarantee_fields
+    from holdfast.wording.ledger import charged_sentence
+    from holdfast.wording.samplers import long_draw_sentence
+
+    run = load_run(run_file)
+    account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file), run.witness), resume)
+    # an earlier release that cannot be read is refused before anything else is done
+    order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver, run.disjoint)
+    check_recorded(order, account)
+    with working("Reading the table"):
+        table = run.read_table()
+    made = make_plan(run, table, account)
+    if told := long_draw_sentence(made.drawing.cell_draws):
+        logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
+    named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
+    stands(standing(account, run.id, output, _command(run_file, output, ledger, force), named))
+    made = for_table(made, table)  # what is told below is what the card says
+    wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
+    entry = _carry_out(run, order, made, table, wanted, account, resume)
+    published()
+    exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
+    if as_json:
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed}
+        print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
+        return
+    moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
+    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
+    print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
+    print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
+    print(describe(made.guarantee))
+    print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
+    print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
+
+
+def _command(run_file: Path, output: Path, ledger: str | None, force: bool) -> str:
+    """The command that makes this release, each option once however often it was typed. A URL may hold a password and is left out."""
+    place = [] if ledger is None else ["--ledger", "URL" if "://" in ledger else ledger]
+    return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *(["--force"] if force else [])])
+
+
+def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
+    """Where the release is charged; what the ledger refuses already is refused before the table is read."""
+    from holdfast.ledger import Ledger
+    from holdfast.mechanisms.requests import ChainMechanism
+    from holdfast.publication.booking import Account, secret_from_environment
+
+    if resume and not isinstance(ledger, Ledger):
+        raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
+    if ledger is None:
+        return None
+    account = Account(ledger, run.dataset, secret_from_environment())
+    account.check_id(run.id, resume)
+    if isinstance(run.mechanism, ChainMechanism) and run.mechanism.request.names_a_chain:
+        account.check_takes_estimates()
+    return account
+
+
+def _carry_out(
+    run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, account: Account | None, resume: bool
+) -> str | None:
+    """Draw and publish, charged to this account if there is one; returns the ledger's entry."""
+    from holdfast.publication.pipeline import carry_out
+
+    if account is not None and not account.can_resume and account.ledger.account(run.dataset).grants:
+        from holdfast.wording.ledger import NO_KEY, NO_STATE
+
+        print(NO_KEY if account.secret is None else NO_STATE, file=sys.stderr)  # before anything is drawn
+    with drawing(len(table)) as progress:
+        tell = None if account is None else partial(_tell_exposure, plan, account, run)
+        return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)
+
+
+def _tell_exposure(plan: Plan, account: Account, run: Run) -> None:
+    """What the release and those before it expose; told once the ledger has let it pass, before anything is drawn."""
+    from holdfast.publication.history import published, release_exposure
+    from holdfast.wording import describe
+
+    others = [release for release in account.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
+    if not published(others):
+        return  # what it exposes alone, the plan has said
+    print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
+
+
+def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
+    from holdfast.verification.verify import published_rows
+
+    if run.revises is None:
+        return None
+    earlier, rows = published_rows(run.revises, signer=run.revises_signer)
+    return earlier, tuple(rows)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A published folder.")],
+    against: Annotated[Path | None, typer.Option(help="A file of official totals (.csv, .parquet) to compare with.")] = None,
+    signer: Signer = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if anything could not be compared.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say. Of
+    tables by the cell key method, what can be checked.
+    """
+    from holdfast.verification.verify import verify_folder as check
+
+    with working("Verifying"):
+        found = check(folder, against, signer=signer, strict=strict)
+    print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
+
+
+@app.command()
+def interval(
+    folder: Annotated[Path, typer.Argument(help="A published folder; it is verified first.")],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Which cells are added up: \"county = '17031' and age >= 18\". May be repeated.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin instead, by this column or level. May be repeated.")] = None,
+    minus: Annotated[str | None, typer.Option(help="Take off the cells that meet this condition: a difference.")] = None,
+    over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
+    percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,
+    level: Annotated[float, typer.Option(help="Probability, between 0 and 1.")] = 0.95,
+    together: Annotated[bool, typer.Option("--together", help="All intervals hold at once with this probability.")] = False,
+    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
+    simulated: Annotated[bool, typer.Option("--simulated", help="From draws of the law, where more is known too.")] = False,
+    signer: Signer = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
+    from holdfast.cli.intervals import asked_intervals
+    from holdfast.verification.loaded import load
+    from holdfast.wording.intervals import interval_lines
+
+    with working("Verifying"):
+        published_folder = load(folder, signer=signer)
+    others = {"minus": minus, "over": over, "percent_of": percent_of}
+    how: Any = {"nonnegative": nonnegative, "method": "simulated" if simulated else "auto"}
+    with working("Computing"):
+        fields = asked_intervals(published_folder, where or (), by or (), others, level, together, **how)
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
+
+
+@app.command()
+def view(
+    folder: Annotated[Path, typer.Argument(help="A published folder; it is verified first.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Table to write (.csv, .parquet), and beside it a .json that says what it is.")
+    ] = None,
+    base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
+    negative: Annotated[bool, typer.Option("--allow-negative", help="Round to the base only, without cutting off at zero.")] = False,
+    signer: Signer = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
+    from holdfast.verification.loaded import load
+
+    with working("Verifying"):
+        published_folder = load(folder, signer=signer)
+    with working("Simulating the bias"):
+        made = published_folder.publication_view(nonnegative=not negative, base=base)
+        fields = made.to_fields()  # may take seconds: now, while the sign is there
+    written = [] if output is None else [path.name for path in made.save(output)]
+    if as_json:
+        print(json.dumps({**fields, "files": written}, indent=2))
+        return
+    print(made)
+    if output is not None:
+        print(f"Written: {' and '.join(written)}.")
+
+
+@app.command()
+def warm(as_json: AsJson = False) -> None:
+    """Compile the fast loops and keep them for later runs."""
+    from holdfast.cli.warm import warm as compile_loops
+
+    seconds = compile_loops()
+    print(json.dumps({"seconds": round(seconds, 1)}) if as_json else f"compiled loops ready ({seconds:.1f} s)")
+
+
+@app.command()
+def synth(
+    path: Annotated[Path, typer.Argument(help="File to write: .parquet or .csv; an existing file is not touched.")],
+    people: Annotated[int, typer.Option(help="Number of people.")] = 100_000,
+    seed: Annotated[str, typer.Option(help="The same seed gives the same population.")] = "1",
+    what: Annotated[str, typer.Option(help="counts (one row per cell, zeros included) or records (one row per person).")] = "counts",
+    level: Annotated[str, typer.Option(help="Counts by state, county, tract or block.")] = "county",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Counts by this column too (sex, age, age_group, voting_age, gq, hispanic, race); repeatable."),
+    ] = None,
+    states: Annotated[int | None, typer.Option(help="Number of states; by default it follows from the number of people.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a made-up population with states, counties, tracts, blocks, households: for trials and benchmarks."""
+    from holdfast.tables.synth import synthesize
+
+    population = synthesize(people, seed, states=states)
+    population.save(path, what, level=level, by=tuple(by or ()))
+    areas = {name: population.areas(name) for name in ("state", "county", "tract", "block")}
+    if as_json:
+        print(json.dumps({"file": path.name, "what": what, "people": people, "areas": areas}))
+    else:
+        print(f"{path.name}: {what} of {people:,} made-up people in {areas['state']:,} states, {areas['county']:,} counties")
+
+
+def main() -> None:
+    """Entry point; cli/endings.py says how every command ends."""
+    answer_shell()
+    run_command(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What `holdfast interval` asks for: sums of cells that meet conditions, differences and ratios of them, or a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.accuracy.interval_sets import Intervals
+from holdfast.accuracy.queries import coefficients
+from holdfast.accuracy.query_names import query_label
+from holdfast.errors import InvalidParameter
+from holdfast.publication.reading import Readable
+from holdfast.wording.intervals import asked_name
+
+
+def asked_intervals(
+    source: Readable,
+    where: Sequence[str],
+    by: Sequence[str],
+    others: Mapping[str, str | None],
+    level: float,
+    simultaneous: bool,
+    **how: Any,
+) -> dict[str, Any]:
+    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin.
+    `nonnegative`: whether it was used; None where it cannot be.
+    """
+    given = {name: other for name, other in others.items() if other is not None}
+    if bool(where) == bool(by) or (by and given):
+        raise InvalidParameter(
+            "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages are of --where."
+        )
+    cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
+    return {**_asked(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
+
+
+def _asked(
+    source: Readable, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
+) -> Intervals:
+    if by:
+        return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)
+    if not given:
+        return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how)
+    if simultaneous:
+        raise InvalidParameter("--together is for sums: differences, ratios and percentages hold each for itself.")
+    made = tuple(source.interval(query, level, **given, **how) for query in where)
+    universe = source.table.universe
+    ((word, other),) = given.items()
+    names = tuple(asked_name(query, word, other) for query in where)
+    labels = [[query_label(coefficients(query, universe), universe) for query in (one, other)] for one in where]
+    called = tuple(None if label is None or beside is None else asked_name(label, word, beside) for label, beside in labels)
+    return Intervals(made, float(level), None, names=names, labels=called)

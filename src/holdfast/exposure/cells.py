@@ -1,0 +1,273 @@
+"""What the kept totals give away, whatever the budget: as a table a legal department can read.
+
+Two parts. The structural part needs no values: cells that the kept rows fix. The other part needs the totals as published: with counts
+known to be zero or more, further cells may be pinned or nearly so (a kept total of 0 pins every cell under it). It depends on the published
+totals and on nothing else. Rows that hold for every data set (identities) restrict the noise and expose nothing.
+
+Bounds of cells come from the rows by propagation: a cell is at most its row's total minus what the others hold at least, and at least its
+row's total minus what the others hold at most. For two-way margins the first round gives Frechet's bounds. The intervals are certain but
+may be wider than the best possible ones: every cell called pinned is pinned; in general blocks some pinned cells may be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
+from holdfast.exposure.facts import ExposedAlone, Why
+from holdfast.exposure.zeros import zero_cells
+from holdfast.invariants.rows import Kept, LinearRows, RowFamily
+from holdfast.lattices.bounded_blocks import Inequalities
+from holdfast.lattices.lattice import Lattice
+
+if TYPE_CHECKING:
+    from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
+
+MAX_ROUNDS = 50
+_UNBOUNDED = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """What is published exactly or nearly so."""
+
+    universe: Universe
+    fixed: Ints
+    """Cells fixed by the kept rows themselves, whatever the values."""
+    lower: Ints | None
+    upper: Ints | None
+    """Certain bounds of every cell, where the totals were given as published."""
+    known: Ints
+    """Cells fixed by identities alone, or 0 by them since counts are not negative: known of every data set, and so exposed by nothing."""
+    complete: bool
+    """False where the kept totals link too many cells to look for all that they fix."""
+    nearly: int
+    """Width of an interval up to which a cell counts as nearly pinned."""
+    small: tuple[tuple[str, int], ...]
+    """Kept totals of 0, 1, 2 and others below the threshold, by name."""
+    values_open: bool = False
+    """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
+    bounded: bool = False
+    """Whether public bounds pin cells that are not pinned by counts being known not to be negative."""
+
+    @property
+    def cells(self) -> Ints:
+        """All cells whose counts follow from the published totals, in the order of the table."""
+        return np.union1d(self.fixed, self.pinned)
+
+    @property
+    def pinned(self) -> Ints:
+        """Cells that the published totals fix although the kept rows alone do not."""
+        if self.lower is None or self.upper is None:
+            return np.zeros(0, dtype=np.int64)
+        return self._not_yet_told(self.lower == self.upper)
+
+    @property
+    def nearly_pinned(self) -> Ints:
+        """Cells known to within `nearly`, but not exactly."""
+        if self.lower is None or self.upper is None:
+            return np.zeros(0, dtype=np.int64)
+        width = self.upper - self.lower
+        return self._not_yet_told((width > 0) & (width <= self.nearly))
+
+    def _not_yet_told(self, mask: NDArray[np.bool_]) -> Ints:
+        return np.setdiff1d(np.flatnonzero(mask), np.concatenate([self.fixed, self.known]))
+
+    def frame(self) -> Any:
+        """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at_least, at_most, why (a value of `Why`)."""
+        import pyarrow as pa
+
+        reasons = ((self.fixed, Why.FIXED), (self.pinned, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
+        rows: list[tuple[Any, ...]] = [
+            ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
+        ]
+        rows += [("kept total", name, value, value, Why.SMALL_TOTAL) for name, value in self.small]
+        if not self.complete:
+            rows.append(("note", "", None, None, Why.SEARCH_CUT))
+        names = ("what", "name", "at_least", "at_most", "why")
+        types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return pa.table({name: pa.array(list(column), type=kind) for name, column, kind in zip(names, columns, types, strict=True)})
+
+    def facts(self) -> ExposedAlone:
+        """How many cells are published exactly, and why."""
+        return ExposedAlone(
+            len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed", not self.values_open, self.bounded
+        )
+
+    def _bounds(self, cell: int) -> tuple[int | None, int | None]:
+        """What the totals tell of a cell; nothing where they were not given or no bound was found."""
+        if self.lower is None or self.upper is None or self.upper[cell] >= _UNBOUNDED:
+            return None, None
+        return int(self.lower[cell]), int(self.upper[cell])
+
+
+def exposure(
+    lattice: Lattice,
+    kept: Kept,
+    totals: Sequence[Ints] | None = None,
+    *,
+    bounds: Inequalities | None = None,
+    nearly: int = 2,
+    threshold: int = 10,
+) -> Exposure:
+    """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
+
+    Given:       `bounds`: bounds of cells and inequalities of sums that are known of every data set. Where they leave a cell
+                 one value it is no secret, and exposed by nothing.
+
+    Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
+    """
+    _, known = known_by_identities(kept)
+    if bounds is not None:
+        alone = _bounds(Kept(kept.universe, (), ()), (), bounds, least=0)
+        known = np.union1d(known, np.flatnonzero(alone[0] == alone[1]))
+    fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
+    if totals is None:
+        values_open = any(rows.kind == "kept" for rows in kept.rows)
+        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open)
+    if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
+        raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
+    if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
+        raise InvalidParameter("Published totals must be integers. Got other numbers.")
+    known = np.union1d(known, known_by_identities(kept, totals)[1])
+    lower, upper = _bounds(kept, totals)
+    small = [
+        (rows.name(int(row)), int(given[row]))
+        for rows, given in zip(kept.rows, totals, strict=True)
+        if rows.kind == "kept"
+        for row in np.flatnonzero(np.asarray(given) < threshold)
+    ]
+    found = Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
+    if bounds is None:
+        return found
+    lower, upper = _bounds(kept, totals, bounds)
+    within = replace(found, lower=lower, upper=upper)
+    return replace(within, bounded=not np.array_equal(within.pinned, found.pinned))
+
+
+def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None) -> tuple[int, Ints]:
+    """(number of independent sums, cells) that identities alone fix: true of every data set, so that they expose nothing.
+
+    With `totals`, one array for each entry of `kept.rows`, also the cells that an identity of 0 makes 0, and what follows from these.
+    """
+    chosen = [] if kept is None else [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
+    if kept is None or not chosen:
+        return 0, np.zeros(0, dtype=np.int64)
+    own = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen))
+    identities = Lattice.from_kept(own)
+    cells = identities.exposed_cells
+    if totals is not None:
+        zero = np.flatnonzero(zero_cells(own, [totals[i] for i in chosen]))
+        if len(np.setdiff1d(zero, cells)):
+            cells = Lattice.from_kept(own, zero).exposed_cells
+    return identities.rank, cells
+
+
+def least_count(universe: Universe) -> int:
+    """What everyone knows a cell to hold at least: 1 where the list of cells is that of the cells that occur."""
+    return 1 if universe.support == "observed" else 0
+
+
+def _bounds(kept: Kept, totals: Sequence[Ints], known: Inequalities | None = None, least: int | None = None) -> tuple[Ints, Ints]:
+    """Propagate bounds through all rows with coefficients of one sign, and all inequalities, until nothing changes. Cells that were
+    observed hold at least 1, unless `least` says something else.
+    """
+    lower = np.full(len(kept.universe), least_count(kept.universe) if least is None else least, dtype=np.int64)
+    upper = np.full(len(kept.universe), _UNBOUNDED, dtype=np.int64)
+    if known is not None:
+        lower, upper = np.maximum(lower, known.lower), np.minimum(upper, known.upper)
+    families = [(rows, np.asarray(t, dtype=np.int64)) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, RowFamily)]
+    for rows, given in families:
+        inside = rows.group >= 0
+        upper[inside] = np.minimum(upper[inside], given[rows.group[inside]])
+    linear = [(rows, t) for rows, t in zip(kept.rows, totals, strict=True) if isinstance(rows, LinearRows)]
+    for _ in range(MAX_ROUNDS):
+        changed = False
+        for rows, given in families:
+            changed |= _tighten(rows, given, lower, upper)
+        for sparse, given in linear:
+            for row in range(sparse.count):
+                changed |= _tighten_row(sparse, row, int(given[row]), lower, upper)
+        for inequality in () if known is None else known.rows:
+            changed |= _tighten_inequality(inequality, lower, upper)
+        if not changed:
+            break
+    return lower, upper
+
+
+def _tighten(rows: RowFamily, given: Ints, lower: Ints, upper: Ints) -> bool:
+    inside = np.flatnonzero(rows.group >= 0)
+    group = rows.group[inside]
+    least, most = _saturated_sums(group, lower[inside], rows.count), _saturated_sums(group, upper[inside], rows.count)
+    wrong = np.flatnonzero((least > given) | (most < given))
+    wrong = wrong[np.isin(wrong, group)]
+    if len(wrong):
+        raise ContradictingTotals(
+            f"The published totals cannot belong to a table of counts: {rows.name(int(wrong[0]))} disagrees with the others. Correct them."
+        )
+    # what the other cells of the row hold at least, at most
+    new_upper = np.minimum(upper[inside], given[group] - (least[group] - lower[inside]))
+    rest = np.where(most[group] >= _UNBOUNDED, _UNBOUNDED, most[group] - upper[inside])
+    new_lower = np.maximum(lower[inside], given[group] - rest)
+    changed = bool((new_upper < upper[inside]).any() or (new_lower > lower[inside]).any())
+    upper[inside], lower[inside] = new_upper, new_lower
+    return changed
+
+
+def _tighten_row(rows: LinearRows, row: int, given: int, lower: Ints, upper: Ints) -> bool:
+    """The same for one row with coefficients of one sign, in Python's integers: coefficients may be large."""
+    begin, end = rows.matrix.indptr[row], rows.matrix.indptr[row + 1]
+    cells, coefficients = rows.matrix.indices[begin:end], rows.matrix.data[begin:end].tolist()
+    if coefficients[0] < 0:
+        coefficients, given = [-c for c in coefficients], -given
+    if min(coefficients) < 0:
+        return False
+    low, high = lower[cells].tolist(), upper[cells].tolist()
+    least = sum(c * x for c, x in zip(coefficients, low, strict=True))
+    most = sum(c * x for c, x in zip(coefficients, high, strict=True))
+    if not least <= given <= most:
+        raise ContradictingTotals(
+            f"The published totals cannot belong to a table of counts: {rows.name(row)} disagrees with the others. Correct them."
+        )
+    new_high = [min(h, (given - least + c * x) // c) for c, x, h in zip(coefficients, low, high, strict=True)]
+    new_low = [max(x, -((most - c * h - given) // c)) for c, x, h in zip(coefficients, low, high, strict=True)]
+    lower[cells], upper[cells] = new_low, new_high
+    return bool(new_low != low or new_high != high)
+
+
+def _tighten_inequality(inequality: tuple[Ints, Ints, int], lower: Ints, upper: Ints) -> bool:
+    """What the other cells of an inequality cannot make up for, a cell must. One cell without an upper bound can make up for anything."""
+    cells, coefficients, least = inequality[0], inequality[1].tolist(), inequality[2]
+    low, high = lower[cells].tolist(), upper[cells].tolist()
+    gains = [c * (h if c > 0 else x) for c, x, h in zip(coefficients, low, high, strict=True)]
+    endless = [place for place, (c, h) in enumerate(zip(coefficients, high, strict=True)) if c > 0 and h >= _UNBOUNDED]
+    if len(endless) > 1:
+        return False
+    whole, changed = sum(gains), False
+    for place in endless or range(len(gains)):
+        c, missing = coefficients[place], least - (whole - gains[place])
+        if c > 0 and -(-missing // c) > low[place]:
+            low[place], changed = -(-missing // c), True
+        elif c < 0 and missing // c < high[place]:
+            high[place], changed = missing // c, True
+    if any(x > h for x, h in zip(low, high, strict=True)):
+        raise NoTableWithin("The kept totals and the bounds leave no table together. Correct the totals, or the bounds.")
+    lower[cells], upper[cells] = low, high
+    return changed
+
+
+def _saturated_sums(group: Ints, values: Ints, count: int) -> Ints:
+    """Group sums, cut off at 2^62: halves are summed apart, so that nothing overflows."""
+    low, high = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.add.at(low, group, values & 0x7FFFFFFF)
+    np.add.at(high, group, values >> 31)
+    high += low >> 31
+    return np.where(high >= 2**31, _UNBOUNDED, (np.minimum(high, 2**31 - 1) << 31) + (low & 0x7FFFFFFF))

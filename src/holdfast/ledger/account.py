@@ -1,0 +1,548 @@
+"""The account of one data set: its events replayed, the rules that every further event must keep, and what is spent.
+
+Every rule is written once. The ledger asks it before it appends an event; `verify` asks it again about every event that is there.
+
+An account without a limit was opened by its first release, in a ledger that records data sets that nobody granted a budget. It refuses
+nothing for its price and adds up all the same; a grant made later is a limit on all of it, from the first release on.
+
+Limits are fixed when they are granted, and a release is refused where the sum would pass them, whatever earlier releases showed: sums of
+epsilon (pure) and of rho (zCDP) are valid for budgets chosen adaptively.
+
+Declared disjoint. Nothing is inferred from codes: two releases overlap unless the later one declares, with a reason, that no person is in
+both (`disjoint.py`). Sum the charges inside each connected component of this graph; spent is the largest of the sums. Why this bounds what
+one person loses: all pairs across components are declared, so a person is in the tables of one component at most, before a change and after
+it. Whoever stays in component k costs at most c_k, its sum. Whoever leaves k for j costs at most half of each charge in k and half of each
+in j, c_k / 2 + c_j / 2 in all, which is at most the larger sum [theory T193]. So parallel composition is used only where all pairs are
+declared: of two disjoint releases that both overlap a third, all three add up, though less may be lost. Releases that a restored copy of
+the ledger had lost overlap all others, since nothing is known of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
+from holdfast.ledger.chain import Event, read_head
+from holdfast.ledger.disjoint import DISJOINT, Disjoint, why_not_disjoint
+from holdfast.ledger.folding import BEFORE, states_in
+from holdfast.ledger.known_facts import check_facts
+from holdfast.ledger.values import (
+    UNCOUNTED,
+    Charge,
+    Currency,
+    Grant,
+    GrantKind,
+    Reservation,
+    State,
+    TakenBack,
+    amount,
+    largest_rho,
+    name_of,
+    text_of,
+)
+from holdfast.privacy.conversions import zcdp_epsilon
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What was granted to a data set, what is spent, what is left, in one currency; for one protected unit changing cell.
+
+    kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
+    `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
+    kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
+    (epsilon, delta)-differentially private for one protected unit.
+
+    per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
+    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts.
+    `secret_is_more`: for some release that is farther than one protected unit's move, so that a grant buys more there than it says.
+    """
+
+    dataset: str
+    kind: GrantKind | None
+    protect: str
+    currency: Currency
+    granted: Fraction | None
+    spent: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    recorded: int = 0
+    estimated: int = 0
+    cell_key: int = 0
+    per_distance: Fraction | None = None
+    smallest_secret: Fraction | None = None
+    secret_is_more: bool = False
+
+    @property
+    def left(self) -> Fraction | None:
+        """What may still be reserved by a release that overlaps the most expensive component."""
+        return None if self.granted is None else self.granted - self.spent
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready, exact."""
+        numbers = ("granted", "spent", "left", "epsilon", "delta", "per_distance", "smallest_secret")
+        return {
+            **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
+            **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
+            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
+        }
+
+
+class Account:
+    """Grants and releases of one data set, in the order of their events."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self.grants: list[Grant] = []
+        self.taken_back: list[TakenBack] = []
+        """Grants that were taken back. An account that has some, and no grant, takes no release: its limit is nothing, not none."""
+        self.opened: str | None = None
+        """What an account protects that was opened without a limit."""
+        self.releases: dict[int, Reservation] = {}
+        """By the number of the event that reserved them."""
+        self._latest: dict[str, int] = {}
+        self._counting: Counter[str] = Counter()
+        """How many reservations of a name count: one, and those that a restored copy had lost."""
+        self._totals: dict[Currency, Fraction] = {"epsilon": Fraction(0), "rho": Fraction(0)}
+
+    @classmethod
+    def replay(cls, dataset: str, events: Iterable[Event]) -> tuple[Account, list[str]]:
+        """The account after these events of its data set, and every rule that one of them breaks."""
+        account, problems = cls(dataset), []
+        for event in events:
+            problem = account.apply(event)
+            if problem:
+                problems.append(f"Event {event.seq} ({event.kind_shown}): {problem}")
+        return account, problems
+
+    def release(self, release_id: str) -> Reservation | None:
+        """The latest reservation under this name, in whatever state."""
+        seq = self._latest.get(release_id)
+        return None if seq is None else self.releases[seq]
+
+    @property
+    def granted(self) -> Fraction:
+        """All grants together."""
+        return sum((grant.limit for grant in self.grants), Fraction(0))
+
+    @property
+    def takes_releases(self) -> bool:
+        """Whether a budget was granted, or the account was opened without a limit and never had one."""
+        return bool(self.grants) or (self.opened is not None and not self.taken_back)
+
+    @property
+    def protect(self) -> str | None:
+        """Whose privacy is counted; None where nothing was granted or recorded."""
+        return self._first_grant.protect if self._first_grant is not None else self._recorded_protect
+
+    @property
+    def _recorded_protect(self) -> str | None:
+        """Whose privacy is counted for releases that no grant was there for."""
+        return self.opened or next((str(release.facts["protect"]) for release in self.releases.values() if release.state == "lost"), None)
+
+    @property
+    def _first_grant(self) -> Grant | None:
+        """The grant that says what is counted. Where all were taken back, the last of those: the limit is then 0."""
+        return self.grants[0] if self.grants else self.taken_back[-1].grant if self.taken_back else None
+
+    @property
+    def currency(self) -> Currency:
+        """What is added up: as granted; without a limit epsilon where every release has one."""
+        if self._first_grant is not None:
+            return self._first_grant.currency
+        return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
+
+    def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
+        """The charge in the account's currency, or in this one; 0 for one without a number, which is counted apart."""
+        amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
+        assert amount is not None or charge.kind in UNCOUNTED
+        return Fraction(0) if amount is None else amount
+
+    def spent(self, currency: Currency | None = None) -> Fraction:
+        """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
+        chosen, counted = currency or self.currency, self._counted()
+        if not any(release.facts.get(DISJOINT) for release in counted):
+            return self._totals[chosen]
+        return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
+
+    def _counted(self) -> list[Reservation]:
+        return [release for release in self.releases.values() if release.counts]
+
+    def _largest_sum(self, counted: list[Reservation], costs: Mapping[int, Fraction]) -> Fraction:
+        return max((sum((costs[release.seq] for release in part), Fraction(0)) for part in components(counted)), default=Fraction(0))
+
+    def balance(self) -> Balance:
+        """What was granted, what is spent."""
+        protect = self.protect
+        if protect is None:
+            raise self.no_grant()
+        first = self._first_grant
+        counted = self._counted()
+        return Balance(
+            dataset=self.dataset,
+            kind=None if first is None else first.kind,
+            protect=protect,
+            currency=self.currency,
+            granted=None if first is None else self.granted,
+            spent=self.spent(),
+            epsilon=None if first is None or first.delta is None else sum((cast(Fraction, g.epsilon) for g in self.grants), Fraction(0)),
+            delta=None if first is None else first.delta,
+            recorded=len(counted),
+            estimated=sum(release.charge.kind == "estimated" for release in counted),
+            cell_key=sum(release.charge.kind == "cell-key" for release in counted),
+            per_distance=self._spent_at(counted, "per_distance"),
+            smallest_secret=self._spent_at(counted, "smallest_secret"),
+            secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
+        )
+
+    def _spent_at(self, counted: list[Reservation], where: Literal["per_distance", "smallest_secret"]) -> Fraction | None:
+        """The sum for another pair of tables than one protected unit's move; None where a release does not say what that costs."""
+        said = {release.seq: release.costs for release in counted if release.charge.kind not in UNCOUNTED}
+        if None in said.values():
+            return None
+        charges = {seq: getattr(costs, where) for seq, costs in said.items()}
+        return self._largest_sum(counted, {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted})
+
+    def no_grant(self) -> NoGrant:
+        """The refusal of a data set that nobody granted a budget."""
+        return NoGrant(
+            f"No budget was granted for the data set {self.dataset!r}. Someone who may decide it grants one: "
+            f"holdfast ledger grant {self.dataset!r} with a kind, an amount, an approver and a reason. Check the spelling of the name too: "
+            "holdfast ledger show lists the names."
+        )
+
+    # The rules: each gives the refusal, or None.
+
+    def check_grant(self, grant: Grant) -> HoldfastError | None:
+        """Grants of one account have one kind, protect one unit, and have one delta."""
+        if not self.grants:
+            return None if self._recorded_protect is None else self._check_limit(grant, self._recorded_protect)
+        first = self.grants[0]
+        for name, old, new in (
+            ("kind", first.kind, grant.kind),
+            ("protect", first.protect, grant.protect),
+            ("delta", first.delta, grant.delta),
+        ):
+            if old != new:
+                was, is_now = (amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
+                return LedgerProblem(
+                    f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
+                    "they share kind, protect and delta."
+                )
+        if grant.kind == "approximate" and not _is_proved([*self.grants, grant]):
+            return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
+        return None
+
+    def check_take_back(self, grant: Grant) -> HoldfastError | None:
+        """A grant goes whole, and only while nothing of it is spent: the others pay for every release."""
+        others = [one for one in self.grants if one.seq != grant.seq]
+        rest, spent = self.granted - grant.limit, self.spent()
+        if spent > rest or (not others and self._counted()):
+            return LedgerProblem(
+                f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
+                f"{amount(spent)}, and {amount(rest, up=False)} would be granted without it. Only a grant that pays for nothing can be "
+                "taken back."
+            )
+        if grant.kind == "approximate" and others and not _is_proved(others):
+            return LedgerProblem(f"The other grants of {self.dataset!r} stand on this one. Take back the latest one first.")
+        return None
+
+    def _check_limit(self, grant: Grant, protect: str) -> HoldfastError | None:
+        """A first grant for an account that was opened without a limit: it must pay for what was recorded so far."""
+        kinds = {release.charge.kind for release in self._counted()}
+        if grant.protect != protect:
+            return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {protect!r}. Got a grant per {grant.protect!r}.")
+        if "cell-key" in kinds:
+            return LedgerProblem(
+                f"A release of {self.dataset!r} was made by the cell key method, which gives no guarantee to count, so no limit "
+                "can be kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
+            )
+        if "estimated" in kinds:
+            return LedgerProblem(
+                f"A release of {self.dataset!r} was drawn by a Markov chain. Its estimated promise cannot be added up, so no limit can be "
+                "kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
+            )
+        if grant.kind == "pure" and "zcdp" in kinds:
+            return LedgerProblem(f"A release of {self.dataset!r} has no pure epsilon. Grant rho, or epsilon and delta.")
+        name = grant.currency
+        spent = self.spent(name)
+        if spent > grant.limit:
+            return LedgerProblem(
+                f"The releases of {self.dataset!r} that were recorded without a limit cost {name} = {amount(spent)} already. Got a grant "
+                f"of {amount(grant.limit, up=False)}. Grant at least what is spent."
+            )
+        return None
+
+    def fitted(self, grant: Grant) -> Grant:
+        """A further approximate grant, its rho lowered where the two together would else promise less than both epsilons added."""
+        if not self.grants or grant.kind != "approximate" or self.grants[0].delta != grant.delta:
+            return grant
+        room = largest_rho(self._epsilon_with(grant), self._delta) - self.granted
+        return replace(grant, rho=min(grant.limit, room))
+
+    @property
+    def _delta(self) -> Fraction:
+        return cast(Fraction, self.grants[0].delta)
+
+    def _epsilon_with(self, grant: Grant) -> Fraction:
+        return sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
+
+    def check_reserve(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+        """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""
+        if not self.takes_releases:
+            return self.no_grant()
+        kind = self.grants[0].kind if self.grants else None
+        if self._counting[release_id]:
+            earlier = next(release for release in reversed(self._counted()) if release.release_id == release_id)
+            return WrongState(
+                f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
+                + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
+            )
+        if kind is not None and charge.kind in UNCOUNTED:
+            return LedgerProblem(UNCOUNTED[charge.kind])
+        if kind == "pure" and charge.epsilon is None:
+            return LedgerProblem(
+                f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
+                "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
+            )
+        if facts.get("protect", self.protect) != self.protect:
+            return LedgerProblem(
+                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts['protect']!r}. "
+                "Charge it to a data set of its own: dataset = ..."
+            )
+        revised = facts.get("revision_of")
+        problem = None if revised is None else self._check_named(revised)
+        return problem or self.check_disjoint(charge, facts)
+
+    def _check_named(self, release_id: Any) -> HoldfastError | None:
+        """A release that another one refers to must count in this very account."""
+        named = self.release(release_id) if isinstance(release_id, str) else None
+        if named is None or not named.counts:
+            return LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
+        return None
+
+    def check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+        """A declaration names releases of this account, and [theory T193] covers both sides."""
+        try:
+            declared = Disjoint.of(facts)
+        except InvalidParameter as wrong:
+            return wrong
+        if declared is None:
+            return None
+        if reason := why_not_disjoint(charge, facts):
+            return LedgerProblem(f"This release cannot be declared disjoint from others: {reason}. Leave disjoint out; the charges add up.")
+        for other in declared.releases:
+            problem = self._check_named(other) or self._check_apart(other, facts)
+            if problem is not None:
+                return problem
+        return None
+
+    def _check_apart(self, other: str, facts: Mapping[str, Any]) -> HoldfastError | None:
+        named = self.release(other)
+        assert named is not None
+        if other == facts.get("revision_of"):
+            return LedgerProblem(f"A revision of {other!r} is about the same people. Leave it out of disjoint.")
+        reason = "it was lost, and nothing is known of its table" if named.state == "lost" else why_not_disjoint(named.charge, named.facts)
+        if reason is None:
+            return None
+        return LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
+
+    def check_amount(self, asked: Fraction) -> HoldfastError | None:
+        """Asked of the account with the new release in it: whether what is spent is still granted."""
+        granted = self.granted
+        if not self.grants or self._totals[self.currency] <= granted:  # a bound on what is spent, and cheap
+            return None
+        spent = self.spent()
+        if spent <= granted:
+            return None
+        name = self.currency
+        before = spent - asked  # those that may share people with it, which alone may have passed the limit
+        return BudgetExceeded(
+            f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
+            f"on the people of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
+            "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
+        )
+
+    def check_lost(self, charge: Charge) -> HoldfastError | None:
+        """What a restored copy has lost is charged whatever the budget is, unless the sum would mean nothing."""
+        if self.grants and self.currency == "epsilon" and charge.kind == "zcdp":
+            return LedgerProblem(
+                f"The budget of {self.dataset!r} is pure (epsilon), and a release that was lost has no pure epsilon. Put the later copy of "
+                "the ledger back."
+            )
+        return None
+
+    def check_step(self, release: Reservation, state: State) -> HoldfastError | None:
+        """Whether a release may go from where it stands to this state."""
+        if release.state in BEFORE[state]:
+            return None
+        return WrongState(
+            f"The release {release.release_id!r} of {self.dataset!r} is {release.state}; it cannot become {state} now. "
+            f"It must be {' or '.join(BEFORE[state])} for that."
+        )
+
+    # Events.
+
+    def apply(self, event: Event) -> str | None:
+        """Take an event in; the rule it breaks, or None. What cannot be understood is left out, what breaks a rule is still counted."""
+        try:
+            if event.kind == "granted":
+                return self._apply_grant(replace(Grant.from_fields(self.dataset, event.time, event.payload), seq=event.seq))
+            if event.kind == "taken-back":
+                return self._apply_taken_back(event)
+            if event.kind == "opened":
+                return self._apply_opened(event)
+            if event.kind == "reserved":
+                return self._apply_reserved(event)
+            if event.kind == "lost":
+                return self._apply_lost(event)
+            if event.kind in BEFORE:
+                return self._apply_step(event, event.kind)
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+            return "its payload cannot be read. It may come from another version of Holdfast."
+        return "this kind of event is unknown. It may come from a later version of Holdfast."
+
+    def _apply_grant(self, grant: Grant) -> str | None:
+        problem = self.check_grant(grant)
+        if problem is None:
+            self.grants.append(grant)
+        return None if problem is None else str(problem)
+
+    def _apply_taken_back(self, event: Event) -> str | None:
+        grant = next((one for one in self.grants if one.seq == event.payload["grant"]), None)
+        if grant is None:
+            return "it names no grant."
+        problem = self.check_take_back(grant)
+        if problem is not None:
+            return str(problem)
+        approver, reason = (text_of(event.payload[name], name) for name in ("approver", "reason"))
+        self.grants.remove(grant)
+        self.taken_back.append(TakenBack(grant, approver, reason, event.time))
+        return None
+
+    def _apply_opened(self, event: Event) -> str | None:
+        if self.takes_releases:
+            return "the account was there already."
+        self.opened = name_of(event.payload["protect"], "protect")
+        return None
+
+    def _apply_reserved(self, event: Event) -> str | None:
+        if event.release_id is None or not isinstance(event.payload["facts"], dict):
+            return "it names no release."
+        name_of(event.release_id, "release_id")
+        check_facts(event.payload["facts"])
+        charge = Charge.from_fields(event.payload["charge"])
+        problem = self.check_reserve(event.release_id, charge, event.payload["facts"])
+        if problem is not None:
+            return str(problem)
+        self.add(event, charge)
+        problem = self.check_amount(self.cost(charge))
+        return None if problem is None else str(problem)
+
+    def _apply_lost(self, event: Event) -> str | None:
+        if event.release_id is None:
+            return "it names no release."
+        name_of(event.payload["facts"]["protect"], "protect")
+        read_head(event.payload["head"])
+        charge = Charge.from_fields(event.payload["charge"])
+        problem = self.check_lost(charge)
+        if problem is not None:
+            return str(problem)
+        self.add(event, charge, "lost")
+        return None
+
+    def add(self, event: Event, charge: Charge, state: State = "reserved") -> Reservation:
+        """Count a reservation, or a release that a restored copy has lost; one that is known under the same name stays the latest."""
+        assert event.release_id is not None
+        made = Reservation(
+            dataset=self.dataset,
+            release_id=event.release_id,
+            state=state,
+            charge=charge,
+            facts=event.payload["facts"],
+            head=event.head,
+            seq=event.seq,
+            time=event.time,
+        )
+        self.releases[event.seq] = made
+        before = self.release(event.release_id)
+        if state == "reserved" or before is None or not before.counts:
+            self._latest[event.release_id] = event.seq
+        self._counting[event.release_id] += 1
+        self._count(charge, 1)
+        return made
+
+    def _apply_step(self, event: Event, state: State) -> str | None:
+        release = None if event.release_id is None else self.release(event.release_id)
+        if release is None or release.seq != event.payload["reservation"]:
+            return "it names no reservation."
+        problem = self.check_step(release, state)
+        if problem is not None:
+            return str(problem)
+        self.move(release, state, event.payload)
+        return None
+
+    def move(self, release: Reservation, state: State, payload: Mapping[str, Any]) -> Reservation:
+        """Count a step."""
+        details = {name: text_of(payload[name], name) for name in ("checksum", "reason") if name in payload}
+        moved = self.releases[release.seq] = release.to_state(state, **details)
+        if state == "voided":
+            self._counting[release.release_id] -= 1
+            self._count(release.charge, -1)
+        return moved
+
+    def _count(self, charge: Charge, times: int) -> None:
+        self._totals["epsilon"] += times * (charge.epsilon or 0)
+        self._totals["rho"] += times * (charge.rho or 0)
+
+
+def _is_proved(grants: list[Grant]) -> bool:
+    """Whether the rho of approximate grants together is proved for the sum of their epsilons, at their delta."""
+    rho, epsilon = (sum((cast(Fraction, getattr(grant, name)) for grant in grants), Fraction(0)) for name in ("rho", "epsilon"))
+    return Fraction(zcdp_epsilon(rho, cast(Fraction, grants[0].delta))) <= epsilon
+
+
+def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> WrongState | None:
+    """The refusal of an id under which another data set of the ledger has a release: one id names one release, whatever its data are
+    called. Asked where no grant says which data sets there are.
+    """
+    events = list(chain)
+    states = states_in(events)
+    used = (event for event in events if event.seq in states and event.release_id == release_id and event.dataset != dataset)
+    other = next((event.dataset for event in used if states[event.seq] != "voided"), None)
+    if other is None:
+        return None
+    return WrongState(
+        f"The ledger already holds a release {release_id!r}, of the data set {other!r}. One id names one release. Give the new release "
+        "another id."
+    )
+
+
+def components(releases: list[Reservation]) -> list[list[Reservation]]:
+    """Connected components of the graph in which two releases overlap unless the later was declared disjoint from the earlier."""
+    declared = {release.seq: _declared(release) for release in releases}
+
+    def overlap(one: Reservation, other: Reservation) -> bool:
+        earlier, later = (one, other) if one.seq < other.seq else (other, one)
+        # A lost release may have the name of one that was declared.
+        return "lost" in (one.state, other.state) or earlier.release_id not in declared[later.seq]
+
+    waiting, found = list(releases), []
+    while waiting:
+        part, rest = [waiting[0]], waiting[1:]
+        for release in part:  # grows while it is read
+            near = [other for other in rest if overlap(release, other)]
+            rest = [other for other in rest if not overlap(release, other)]
+            part.extend(near)
+        found.append(part)
+        waiting = rest
+    return found
+
+
+def _declared(release: Reservation) -> frozenset[str]:
+    """The releases that it was declared disjoint from."""
+    made = Disjoint.of(release.facts)
+    return frozenset() if made is None else frozenset(made.releases)

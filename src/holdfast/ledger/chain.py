@@ -1,0 +1,168 @@
+"""Events and the hash chain that joins them: each hash covers its event and the hash before it.
+
+Every event has a random salt of 128 bits. Without it, someone who holds two published heads could try out what lies between them (times,
+names, amounts) until the hashes agree; with it a head says nothing but its place in the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import InvalidParameter, LedgerBroken
+from holdfast.ledger.ids import LedgerId
+
+COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
+"""Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
+START = "0" * 64
+"""The hash before the first event."""
+_HEAD = re.compile(r"([0-9a-f]{32}):([1-9][0-9]{0,17}):([0-9a-f]{64})")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_KIND = re.compile(r"[a-z-]{1,20}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the ledger. `release_id` is None for grants; `payload` holds public facts, never a key or a digest of data."""
+
+    seq: int
+    ledger: str
+    time: str
+    kind: str
+    dataset: str
+    release_id: str | None
+    payload: Mapping[str, Any]
+    salt: str
+    previous: str
+    hash: str
+
+    @property
+    def head(self) -> str:
+        """Its place in the chain as text: "<ledger id>:<seq>:<hash>"."""
+        return f"{self.ledger}:{self.seq}:{self.hash}"
+
+    @property
+    def kind_shown(self) -> str:
+        """Its kind for a message; whoever wrote the row may have put anything there."""
+        return self.kind if _KIND.fullmatch(self.kind) else "of no kind"
+
+    def row(self) -> dict[str, Any]:
+        """As stored."""
+        return {name: getattr(self, name) for name in COLUMNS} | {"payload": canonical(self.payload)}
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+def canonical(value: Any) -> str:
+    """JSON with one text for one value: keys sorted, no blanks, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def checked_facts(value: Any, where: str = "facts") -> Any:
+    """A copy of plain facts (text, whole numbers, true, false, null, lists, mappings by text); anything else is refused."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, list | tuple):
+        return [checked_facts(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: checked_facts(item, f"{where}[{key!r}]") for key, item in value.items()}
+    advice = "Write the number as text: a ledger is exact." if isinstance(value, float) else "Use texts, ints, lists, dicts."
+    raise InvalidParameter(f"{where} must be plain facts. Got {type(value).__name__}. {advice}")
+
+
+def make_event(
+    last: Event | None, ledger: str, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
+) -> Event:
+    """The event that follows `last`."""
+    seq, previous = (1, START) if last is None else (last.seq + 1, last.hash)
+    row = {"seq": seq, "ledger": ledger, "time": time, "kind": kind, "dataset": dataset, "release_id": release_id}
+    row |= {"payload": canonical(payload), "salt": secrets.token_hex(16), "previous": previous}
+    return Event(**(row | {"payload": payload}), hash=_hash(row))  # type: ignore[arg-type]
+
+
+def read_row(row: Sequence[Any], ledger: LedgerId) -> Event:
+    """A stored row of this ledger whose own hash holds. LedgerBroken where it does not; the chain is not looked at."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    problem = _row_problem(values) or ("" if values["ledger"] == ledger else "belongs to another ledger")
+    if problem:
+        raise LedgerBroken(f"Event {_shown(values['seq'])} of the ledger {problem}. Run `holdfast ledger verify`, and restore a copy.")
+    return Event(**(values | {"payload": json.loads(values["payload"])}))
+
+
+def read_chain(rows: Iterable[Sequence[Any]], ledger: str) -> list[Event]:
+    """All events of a ledger; LedgerBroken at the first row that is not what was written."""
+    events: list[Event] = []
+    for event, problems in walk(rows, ledger):
+        if event is None or problems:
+            raise LedgerBroken(f"{problems[0]} Nothing is spent from a broken ledger. Run `holdfast ledger verify`, and restore a copy.")
+        events.append(event)
+    if not events:
+        raise LedgerBroken("The ledger has no first event. Restore a copy.")
+    return events
+
+
+def walk(rows: Iterable[Sequence[Any]], ledger: str) -> Iterator[tuple[Event | None, list[str]]]:
+    """Each row in the order of `seq`, as an event (None if it cannot be read) with the problems found there."""
+    expected, previous = 1, START
+    for row in rows:
+        values = dict(zip(COLUMNS, row, strict=True))
+        seq, problems = values["seq"], []
+        if seq != expected:
+            problems.append(f"Event {expected} is missing: the next one is {_shown(seq)}.")
+        own = _row_problem(values)
+        if own:
+            problems.append(f"Event {_shown(seq)} {own}.")
+        if values["ledger"] != ledger:
+            problems.append(f"Event {_shown(seq)} belongs to another ledger.")
+        if values["previous"] != previous:
+            problems.append(f"Event {_shown(seq)} does not follow the one before it.")
+        event = None if own else Event(**(values | {"payload": json.loads(values["payload"])}))
+        yield event, problems
+        expected = seq + 1 if isinstance(seq, int) else expected + 1
+        previous = values["hash"]
+
+
+def read_head(text: Any) -> tuple[LedgerId, int, str]:
+    """(ledger id, seq, hash) of a head as printed in cards."""
+    match = _HEAD.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InvalidParameter("A head of a ledger reads '<ledger id>:<number>:<hash>'. Copy it from the card's field release.ledger.")
+    return LedgerId(match[1]), int(match[2]), match[3]
+
+
+def is_hash(value: Any) -> bool:
+    """Whether this is the text of a hash."""
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+def _row_problem(values: Mapping[str, Any]) -> str:
+    """What is wrong with one row alone, as the end of a sentence; empty if nothing is."""
+    for name, value in values.items():
+        right = type(value) is int if name == "seq" else isinstance(value, str) or (value is None and name == "release_id")
+        if not right:
+            return f"has no valid {name}"
+    if not is_hash(values["hash"]) or _hash(values) != values["hash"]:
+        return "was changed: its hash does not fit"
+    try:
+        payload = json.loads(values["payload"])
+        is_plain = isinstance(payload, dict) and canonical(payload) == values["payload"]
+    except (ValueError, RecursionError):
+        is_plain = False
+    return "" if is_plain else "has a payload that is not canonical JSON"
+
+
+def _shown(seq: Any) -> str:
+    """The number of an event in a message; whoever wrote the row may have put anything there."""
+    return f"{seq!r}"[:24]
+
+
+def _hash(values: Mapping[str, Any]) -> str:
+    text = canonical({name: values[name] for name in COLUMNS if name != "hash"})
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

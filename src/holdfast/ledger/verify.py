@@ -1,0 +1,106 @@
+"""What can be wrong with a ledger, found from its rows alone: the chain, the protocol, the sums, the secrets, the published heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from holdfast.errors import InvalidParameter
+from holdfast.ledger.account import Account, id_elsewhere
+from holdfast.ledger.chain import Event, read_head, walk
+from holdfast.ledger.disjoint import DISJOINT
+
+
+def find_problems(
+    rows: Iterable[Sequence[Any]],
+    ledger: Any,
+    secrets_held: Sequence[Any],
+    identifiers: Sequence[Any],
+    heads: Sequence[tuple[str, str]],
+    declared: Sequence[tuple[str, Any]] = (),
+) -> list[str]:
+    """Every problem as a sentence.
+
+    Given:  the rows of the events in order, the ledger's identifier as stored now, the event numbers of the secrets that are held,
+            every identifier that was read for this ledger (they must agree), heads from outside, each with the words for who says it,
+            and what cards that name a head declare to be disjoint.
+    """
+    problems = [] if len(set(map(str, identifiers))) == 1 else ["The identifier of the ledger was changed, or there are several."]
+    events: list[Event] = []
+    for event, found in walk(rows, ledger):
+        problems.extend(found)
+        if event is not None:
+            events.append(event)
+    problems.extend(_first_problems(events))
+    accounts: dict[str, Account] = {}
+    for event in events:
+        if event.kind in ("created", "restored"):
+            continue
+        account = accounts.setdefault(event.dataset, Account(event.dataset))
+        problem = account.apply(event)
+        if problem is not None:
+            problems.append(f"Event {event.seq} ({event.kind_shown}): {problem}")
+    problems.extend(_id_problems(events))
+    problems.extend(_secret_problems(accounts, secrets_held))
+    charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
+    problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, events))
+    problems.extend(_declaration_problems(events, declared))
+    return problems
+
+
+def _declaration_problems(events: list[Event], declared: Sequence[tuple[str, Any]]) -> list[str]:
+    """Cards that declare other releases disjoint, or for another reason, than their entries do. Of lost entries nothing is known."""
+    entries = {event.head: event for event in events if event.kind == "reserved" and isinstance(event.payload.get("facts"), dict)}
+    wrong = [entries[head] for head, said in declared if head in entries and entries[head].payload["facts"].get(DISJOINT) != said]
+    return [f"The card of {event.release_id!r} declares something else as disjoint than event {event.seq} does." for event in wrong]
+
+
+def _first_problems(events: list[Event]) -> list[str]:
+    if not events or events[0].kind != "created":
+        return ["The first event does not create a ledger."]
+    return [f"Event {event.seq} creates a ledger where there is one." for event in events[1:] if event.kind == "created"]
+
+
+def _id_problems(events: list[Event]) -> list[str]:
+    """In a ledger that needs no grants an id names one release of all its data sets."""
+    if not events or events[0].payload.get("needs_grants") is not False:
+        return []
+    datasets: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind == "reserved" and event.release_id is not None:
+            datasets.setdefault(event.release_id, set()).add(event.dataset)
+    shared = [(place, event) for place, event in enumerate(events) if event.kind == "reserved" and len(datasets[str(event.release_id)]) > 1]
+    found = ((event, id_elsewhere(str(event.release_id), event.dataset, events[:place])) for place, event in shared)
+    return [f"Event {event.seq} ({event.kind_shown}): {problem}" for event, problem in found if problem is not None]
+
+
+def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) -> list[str]:
+    """Secrets are held for open releases, for all of them, and for nothing else."""
+    is_open = {seq: release.is_open for account in accounts.values() for seq, release in account.releases.items()}
+    held = set(secrets_held)
+    lacking = [seq for seq, opened in is_open.items() if opened and seq not in held]
+    stray = [seq for seq in held if not is_open.get(seq)]
+    return [f"The release reserved by event {seq} is open, but what it takes to resume it is gone. Void it." for seq in sorted(lacking)] + [
+        f"Secrets are kept for event {seq!r}, which is no open release." for seq in sorted(stray, key=str)
+    ]
+
+
+def _head_problems(who: str, head: str, ledger: Any, events: list[Event]) -> list[str]:
+    try:
+        identifier, seq, digest = read_head(head)
+    except InvalidParameter as error:
+        return [str(error)]
+    if identifier != ledger:
+        return [f"{who} names the head {_short(head)}, which belongs to another ledger."]
+    found = next((event for event in events if event.seq == seq), None)
+    if found is None:
+        last = events[-1].seq if events else 0
+        cut = f"the ledger ends at event {last}: its tail was cut off" if seq > last else "this event cannot be read"
+        return [f"{who} names event {seq}, but {cut}."]
+    if found.hash != digest:
+        return [f"{who} names event {seq} with another hash: the ledger was written anew."]
+    return []
+
+
+def _short(head: str) -> str:
+    return head if len(head) <= 48 else head[:45] + "..."

@@ -1,0 +1,1 @@
+"""Run files: reading TOML, checking every key, and writing a first file."""

@@ -1,0 +1,143 @@
+"""A first run file for a table: from its column names and codes, and a few choices. No count is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnknownColumn
+from holdfast.publication.order import MAX_IDENTIFIER
+from holdfast.runfiles.runfile import load_run
+from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
+from holdfast.tables.databases import is_url
+from holdfast.tables.readers import open_source, read_codes
+from holdfast.wording.starting import run_file_text
+
+MOST_CODES = 1_000
+"""Codes of a column that a run file lists."""
+COUNTS = (
+    "count",
+    "counts",
+    "n",
+    "population",
+    "people",
+    "persons",
+    "households",
+    "number",
+    "total",
+    "freq",
+    "frequency",
+    "value",
+    "obs_value",
+)
+"""Names that columns of counts usually have."""
+TOTAL = "total"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What an office decides. `keep`: columns of each kept margin, joined by ":", or "total"."""
+
+    cells: tuple[str, ...]
+    count: str | None
+    keep: tuple[str, ...] = (TOTAL,)
+    protect: str = "person"
+    public: bool = False
+    epsilon: str | None = "1"
+    rho: str | None = None
+    per: str | None = None
+    """What the budget is for; None for what is protected."""
+    release_id: str | None = None
+
+
+def column_names(source: str | os.PathLike[str]) -> list[str]:
+    """The columns of a file; no row is looked at but those that tell its format."""
+    if is_url(os.fspath(source)):
+        raise InvalidParameter("init reads a file. For a database write source and query into the run file: docs/run-files.md.")
+    with open_source(os.fspath(source)) as opened:
+        return list(opened.names)
+
+
+def likely_count(names: Sequence[str]) -> str | None:
+    """The column that is called as columns of counts are; None where none is, or two are."""
+    found = [name for name in names if name.lower() in COUNTS]
+    return found[0] if len(found) == 1 else None
+
+
+def likely_cells(names: Sequence[str], count: str | None) -> list[str]:
+    """The other columns, but those that are called as counts are."""
+    return [name for name in names if name != count and name.lower() not in COUNTS]
+
+
+def likely_id(source: str | os.PathLike[str]) -> str:
+    """An identifier for the first release of a file."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(source).name.split(".")[0]).strip("-._")
+    return f"{stem[: MAX_IDENTIFIER - 3] or 'release'}-v1"
+
+
+def start(source: str | os.PathLike[str], chosen: Choices, output: str | os.PathLike[str], *, schema: bool = True) -> bool:
+    """Write a run file that `load_run` takes, and the schema beside it unless one is there; whether the schema was written.
+
+    Guarantees:  the columns of codes are read and no other; an existing run file is not touched; what does not load is not left behind.
+    """
+    path, beside = Path(output), Path(output).with_name(BESIDE)
+    text = _text(source, chosen, path)
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise OutputExists(f"{path.name!r} exists already. Name another file with --output.") from None
+    try:
+        load_run(path)
+    except HoldfastError:
+        path.unlink()
+        raise
+    if not schema or beside.exists():
+        return False
+    beside.write_text(schema_text(), encoding="utf-8")
+    return True
+
+
+def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
+    names = column_names(source)
+    for column in (*chosen.cells, *([] if chosen.count is None else [chosen.count])):
+        if column not in names:
+            raise UnknownColumn(f"There is no column {column!r}. Columns: {', '.join(map(repr, names))}.")
+    if not chosen.cells:
+        raise InvalidParameter("A table needs at least one column of codes.", field="cells")
+    gaussian = chosen.rho is not None
+    budget = {"rho": chosen.rho} if chosen.rho is not None else {"epsilon": chosen.epsilon or "1"}
+    return run_file_text(
+        schema_line=FIRST_LINE,
+        source=Path(os.path.relpath(source, path.absolute().parent)).as_posix(),
+        cells=chosen.cells,
+        count=chosen.count,
+        codes=_codes(source, chosen),
+        protect=chosen.protect,
+        public=chosen.public,
+        total=TOTAL in chosen.keep,
+        margins=[kept.split(":") for kept in chosen.keep if kept != TOTAL],
+        release_id=chosen.release_id or likely_id(source),
+        mechanism="generalized-gaussian" if gaussian else "generalized-laplace",
+        budget=budget,
+        per=chosen.per or chosen.protect,
+    )
+
+
+def _codes(source: str | os.PathLike[str], chosen: Choices) -> dict[str, list[str]]:
+    """The distinct codes of each column; of records few enough for a run file. Sorted: the order of rows may tell something."""
+    with open_source(os.fspath(source), only=chosen.cells) as opened:
+        codes, rows = read_codes(opened, chosen.cells)
+        if not len(rows[0]):
+            raise EmptyTable(f"There are no rows in {opened.label}, and so no codes to list. Check the file.")
+    found = {column: sorted(array.to_pylist()) for column, array in zip(chosen.cells, codes, strict=True)}
+    long = next((column for column, listed in found.items() if len(listed) > MOST_CODES), None)
+    if chosen.count is None and long is not None:
+        raise RequestTooLarge(
+            f"Column {long!r} has more than {MOST_CODES:,} codes, too many to list in a run file. Leave it out with --cells, and add it by "
+            f"hand with a file of its codes."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Anyone's check of a published folder, from its files alone."""

@@ -1,0 +1,289 @@
+"""What a folder should say, made again from the part of it that everything else follows from.
+
+Read:     the codes and counts of the table, the kept totals, and of the card: statements, mechanism with its exact parameters, what is
+          declared of the table, what only the office can say (ONLY_SIGNED), and how the pairs of a chain met.
+Made:     guarantee, exposure, samplers, standard deviations, identity, every sentence, the pages. No chain is run to assess it again;
+          figures from draws of the public law come from a public key and are drawn again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.chains.assessment import Said
+from holdfast.channels import Facts
+from holdfast.errors import HoldfastError, InvalidParameter
+from holdfast.exposure.cells import Exposure
+from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.rows import Kept
+from holdfast.lattices import Lattice, lattice
+from holdfast.mechanisms.registry import mechanism_class
+from holdfast.publication.card import Card
+from holdfast.publication.card_content import make_card
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
+from holdfast.publication.maps import folder_areas
+from holdfast.publication.order import KeptRow, software
+from holdfast.publication.plan import Plan, decided, exposure_after, prepare
+from holdfast.publication.released import ReleasedTable
+from holdfast.publication.report_facts import report_facts
+from holdfast.publication.rewritten import is_csv_of
+from holdfast.report.figures.facts import AreasFacts
+from holdfast.report.report import report_html
+from holdfast.report.statement import statement_html
+from holdfast.tables import Hierarchy, Universe
+from holdfast.tables.labels import Labels
+from holdfast.wording.guarantee import is_paragraph_of
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ONLY_SIGNED = (
+    "release.id",
+    "release.date",
+    "release.office",
+    "release.approver",
+    "release.private",
+    "release.ledger",
+    "release.grant",
+    "release.disjoint",
+    "release.signer",
+    "release.allow_exposed",
+    "table.name",
+    "table.universe",
+    "table.hierarchies.levels",
+    "table.labels",
+    "table.grid.moved",
+    "kept.revision",
+    "software",
+    "sampler.groups.chain.lag",
+    "sampler.groups.chain.median_meeting",
+)
+"""Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
+show most of them; who changes a field and makes the pages to suit is found out by a signature alone. docs/releases.md has this list."""
+DECLARED = ("table.grid.l1", "table.grid.l2_squared", "table.grid.neighbours", "table.grid.on_grid")
+"""Of real-valued answers: what the promise is computed from and no file of the folder shows. One of them changed alone is found out, since
+the promise then does not follow; changed with the budget they make another release, of the same noise and a better promise."""
+
+SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why", "basis"})
+"""Fields in words: another version may say the same differently."""
+MAX_SOLVED_CELLS = 1_000
+"""A Smith form of more cells would take long."""
+SHOWN = 60
+"""Characters of a value that a message shows."""
+LAST_DIGIT = 1e-5
+"""Cards have six digits: one unit in the last of them is at most this part of a number. Two machines may round apart by so much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """What the folder of this card should hold."""
+
+    card: Card
+    plan: Plan
+    table: ReleasedTable
+    totals: Ints | None
+    """A table with the published totals; None where cells are suppressed and the table is too large to find one."""
+    exposure: Exposure
+    """What the totals expose, by their values too where `totals` is known."""
+    kept_rows: Sequence[KeptRow]
+
+    @cached_property
+    def same_version(self) -> bool:
+        """Whether this very version of Holdfast made the folder: then every word of it should be the same."""
+        return self.card.software["holdfast"] == software()["holdfast"]
+
+    @cached_property
+    def same_software(self) -> bool:
+        return dict(self.card.software) == software()
+
+    def card_problems(self) -> Iterator[str]:
+        """Fields that do not follow from the rest."""
+        given = self.card
+        revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
+        said = given.to_dict()
+        made = make_card(self.plan, self.exposure, said["release"], revision, given.software).to_dict()
+        for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
+            del made[name], said[name]
+        if given.release.allow_exposed not in (None, len(self.exposure.fixed)):
+            yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(self.exposure.fixed)} cells"
+        if given.release.disjoint is not None and given.release.ledger is None:
+            yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
+        for path, here, there in _differences(said, made, ()):
+            if not (self._may_differ(path, here, there)):
+                one, other = _shown(here, there)
+                yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
+        asked = None if given.guarantee.asked is None else given.guarantee.asked.words
+        if not is_paragraph_of(self.plan.guarantee, given.guarantee.words, asked, given.guarantee.sentences):
+            yield "card.json: guarantee.words is not what the card requests, its guarantee.sentences and the names of exposed cells"
+
+    def _may_differ(self, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
+        if not self.same_version and SENTENCES.intersection(map(str, path)):
+            return True
+        return not self.same_software and _is_number(here) and _is_number(there) and math.isclose(here, there, rel_tol=LAST_DIGIT)
+
+    def bounds_problems(self) -> Iterator[str]:
+        """Published counts that the bounds of the mechanism do not allow."""
+        layout = self.plan.drawing.channel.layout
+        if layout is not None and self.totals is not None and not layout.holds(self.totals):
+            yield "the published counts do not lie within the bounds of the mechanism"
+
+    def table_problems(self, frame: Any) -> Iterator[str]:
+        """Columns beside codes and counts that are not as they should be."""
+        made, zeros = self.table.frame, self.plan.facts.zeros
+        if zeros is not None and (wrong := int(np.count_nonzero(self.table.counts[zeros.cells]))):
+            yield f"{wrong} counts under a kept total of 0 are not 0"
+        if made.column_names != frame.column_names:
+            yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
+            return
+        for name in made.column_names[len(self.card.table.columns) + 1 :]:
+            if name == self.table.exposed_name and self.totals is None:
+                continue
+            wrong = self._wrong_entries(frame.column(name), made.column(name))
+            if wrong:
+                yield f"{wrong} entries of the column {name!r} do not follow from the card"
+
+    def _wrong_entries(self, here: Any, there: Any) -> int:
+        import pyarrow as pa
+
+        same_type = here.cast(there.type)
+        if same_type.equals(there):
+            return 0
+        given, made = same_type.to_pylist(), there.to_pylist()
+        if pa.types.is_floating(there.type) and not self.same_software:
+            near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
+            return sum(not same for same in near)
+        return sum(a != b for a, b in zip(given, made, strict=True))
+
+    def exposed_problems(self, said: bytes) -> Iterator[str]:
+        """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
+        if self.totals is not None:
+            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid, marked=self.card.marks_formulas) == said
+        else:
+            listed = csv.reader(io.StringIO(said.decode(), newline=""))
+            right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)
+        if not right:
+            yield f"{EXPOSED_FILE} is not what the kept totals expose"
+
+    def kept_problems(self, said: bytes) -> Iterator[str]:
+        """kept.csv, whose totals were read and found right."""
+        kept = self.plan.facts.kept
+        if kept_csv(kept, _listed_totals(kept, self.kept_rows), self.table.grid, marked=self.card.marks_formulas) != said:
+            yield f"{KEPT_FILE} is not written as Holdfast writes it"
+
+    def csv_problems(self, frame: Any) -> Iterator[str]:
+        """table.csv, of which this was read and found right. Standard deviations may be those of other software, and cells exposed by the
+        values of totals are not known of every table.
+        """
+        made, first = self.table.frame, len(self.card.table.columns) + 1
+        for place in range(first, made.num_columns):
+            made = made.set_column(place, made.column_names[place], frame.column(place).cast(made.column(place).type))
+        if not is_csv_of(made, self.card.files["table.csv"].sha256, marked=self.card.marks_formulas):
+            yield "table.csv is not written as Holdfast writes it"
+
+    def areas(self, area_map: bytes) -> AreasFacts | None:
+        """The areas of the folder's map; None where the file is no map of this release, or holds more than outlines and codes."""
+        try:
+            return folder_areas(area_map, self.plan, self.table)
+        except HoldfastError:
+            return None
+
+    def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
+        """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
+        fields = {**self.card.to_dict(), "files": {}, "signature": None}
+        kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
+        made = {
+            "statement.html": statement_html(fields, view),
+            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas, view)),
+        }
+        for name, page in made.items():
+            if pages[name] != page.encode():
+                yield f"{name} is not the page that follows from the card, or another build of this version of Holdfast made it"
+
+
+def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
+    """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
+    statements = tuple(statement_of(given) for given in card.kept.definitions)
+    said = card.table
+    trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
+    labels = Labels(tuple(given.labels() for given in said.labels))
+    cells = replace(universe, support=said.universe, labels=labels).with_hierarchies(trees)
+    columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
+    for name, values in columns.items():
+        if len(values) != len(cells):
+            raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
+    own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
+    facts = Facts(lattice(cells, statements), statements, said.protect, said.max_records, said.count, said.name, **own)
+    if facts.grid is not None and facts.grid.moved > card.kept.totals:
+        raise InvalidParameter("More invariants were rounded to the grid than there are.")
+    mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
+    chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
+    if mechanism.publishes_cells:  # what the totals make 0 takes no noise
+        facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
+    plan = prepare(facts, mechanism, said=chains)
+    if not mechanism.publishes_cells:
+        plan = decided(plan, _listed_totals(facts.kept, listed))
+    table = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
+    found = (
+        plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
+    )
+    shown = None if mechanism.publishes_cells else published
+    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells, facts.grid)
+    return Recomputed(card, plan, made, table, found, listed)
+
+
+def _listed_totals(kept: Kept, listed: Sequence[KeptRow]) -> list[Ints]:
+    """One array for each entry of the kept rows: kept totals as they are listed, identities as they are declared."""
+    totals, out = iter(listed), []
+    for rows in kept.rows:
+        known = rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count
+        values = [next(totals)[2] for _ in range(rows.count)] if rows.kind == "kept" else known
+        out.append(np.array(values, dtype=np.int64))
+    return out
+
+
+def _some_table(moves: Lattice, totals: Sequence[Ints]) -> Ints | None:
+    """Any integer table with these kept totals: U A V = D gives A (V D^-1 U t) = t. None where the table is too large for that."""
+    if moves.cells > MAX_SOLVED_CELLS:
+        return None
+    values = [int(total) for given in totals for total in given]
+    U, D, V = moves.smith()
+    turned = [sum(int(U[i, j]) * value for j, value in enumerate(values)) for i in range(U.nrows())]
+    rank = moves.rank
+    if any(turned[rank:]) or any(turned[i] % int(D[i, i]) for i in range(rank)):
+        raise ValueError("no table of whole numbers has these totals")
+    scaled = [turned[i] // int(D[i, i]) for i in range(rank)]
+    return np.array([sum(int(V[i, j]) * scaled[j] for j in range(rank)) for i in range(moves.cells)], dtype=np.int64)
+
+
+def _differences(here: Any, there: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """(where, in one, in the other) of the leaves in which two nested values differ."""
+    if isinstance(here, dict) and isinstance(there, dict) and here.keys() == there.keys():
+        for name in here:
+            yield from _differences(here[name], there[name], (*path, name))
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from _differences(one, other, (*path, place))
+    elif here != there or isinstance(here, bool) != isinstance(there, bool):
+        yield path, here, there
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(here: Any, there: Any) -> tuple[str, str]:
+    """Two values that differ; of long ones the part around the first difference."""
+    texts = repr(here), repr(there)
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts)))
+    start = max(0, same - SHOWN // 2) if max(map(len, texts)) > SHOWN else 0
+    one, other = (f"{'...' * (start > 0)}{text[start : start + SHOWN]}{'...' * (len(text) > start + SHOWN)}" for text in texts)
+    return one, other

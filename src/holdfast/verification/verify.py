@@ -1,0 +1,524 @@
+"""Anyone's check of a published folder, from its files alone: card, checksums, signature, every kept total added up again, and all that the
+card, the table and the pages say made again from the part that it follows from (recompute.py).
+
+The folder may be hostile. Only plain files are opened, none is read that is larger than the card's own numbers allow, and what a message
+repeats of it is escaped and stands in quotes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+
+from holdfast.display import printable, shorten
+from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
+from holdfast.invariants.declared import broken_identities
+from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
+from holdfast.lattices import Lattice
+from holdfast.mechanisms import MECHANISMS
+from holdfast.publication.card import Card, other_version, problems
+from holdfast.publication.folder import has_formulas
+from holdfast.publication.given_files import (
+    CARD,
+    CELL_KEY_CARD,
+    NOT_SUCH_A_FILE,
+    Unfit,
+    most_bytes,
+    parse_json,
+    read_json_text,
+    read_plain,
+)
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
+from holdfast.publication.map_files import MAP_FILE
+from holdfast.publication.order import KeptRow
+from holdfast.publication.public_files import PAGES, file_problems
+from holdfast.publication.released import value_columns
+from holdfast.publication.rewritten import arranged, is_csv_of
+from holdfast.publication.signing import signature_problems
+from holdfast.publication.view import VIEW, VIEW_WORDS, fields_text, made_again, solver_here
+from holdfast.tables import Table, Universe
+from holdfast.tables.formats import FORMATS
+from holdfast.tables.formulas import unmark_frame
+from holdfast.tables.grid import Grid
+from holdfast.tables.listing import read_listed
+from holdfast.tables.machine import check_memory
+from holdfast.tables.readers import open_source
+from holdfast.verification.inert import not_inert
+from holdfast.verification.official import compare_with
+from holdfast.verification.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
+from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence, verified_sentences
+
+if TYPE_CHECKING:
+    from holdfast.verification.cellkey import VerifiedCellKeys
+
+Array: TypeAlias = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+NO_SUCH_RELEASE = (HoldfastError, ValueError, OverflowError)
+"""What making a release again raises on fields that no release has: refusals of ours, and numbers beyond 64 bits."""
+FIELD_MEMORY = 16
+"""Bytes that a field of the table takes while it is checked; it is held in two forms."""
+MAX_SHOWN = 10
+"""Differences listed in a message; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was checked and found in order."""
+
+    release_id: str
+    cells: int
+    totals: int
+    files: int
+    private: bool
+    signed_by: str | None
+    """The key that signed the card, where the reader named it as the signer's; else None."""
+    unchecked_key: str | None
+    """A key whose signature the card carries, and of which nobody said whose it is."""
+    official_totals: int | None
+    suppressed: bool
+    recomputed: tuple[str, ...]
+    """What was made again and found equal."""
+    left: tuple[str, ...]
+    """What could not be, and why."""
+    only_signed: tuple[str, ...] = ONLY_SIGNED
+    """Fields of the card that follow from nothing else: only a signature protects them."""
+    declared: tuple[str, ...] = ()
+    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
+
+    def __str__(self) -> str:
+        return "\n".join(verified_sentences(asdict(self)))
+
+
+def verify(
+    folder: str | os.PathLike[str],
+    against: Table | str | os.PathLike[str] | None = None,
+    *,
+    signer: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+) -> Verified:
+    """Check a published folder.
+
+    Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
+                 the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
+                 `signer`: a public key in PEM that must have signed the card.
+                 `strict`: whatever could not be compared (`Verified.left`) is a failure, too.
+    Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
+                 guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
+                 compared where the card names this version of Holdfast; of any other version pages are inert, and the promise in words is
+                 that in sentences. What follows from nothing (ONLY_SIGNED) a signature alone protects; how far one person can move
+                 real-valued answers (DECLARED) is taken as declared.
+    """
+    place = _given(folder, against, signer)
+    with _escaped():
+        return _verified(place, against, signer, strict)
+
+
+def verify_folder(
+    folder: str | os.PathLike[str],
+    against: Table | str | os.PathLike[str] | None = None,
+    *,
+    signer: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+) -> Verified | VerifiedCellKeys:
+    """As `verify`; of tables by the cell key method what can be checked of them."""
+    place = _given(folder, against, signer)
+    with _escaped():
+        if not _holds_cell_keys(place):
+            return _verified(place, against, signer, strict)
+        from holdfast.verification.cellkey import verify_cell_keys
+
+        return verify_cell_keys(place, against, signer)
+
+
+def _holds_cell_keys(place: Path) -> bool:
+    return os.path.lexists(place / CELL_KEY_CARD) and not os.path.lexists(place / CARD)
+
+
+def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool) -> Verified:
+    again, made, lines = _checked(place, signer)
+    card, left = again.card, tuple(_left(place, again))
+    number = None
+    if against is not None:
+        number, differences = compare_with(against, card, made, _plain(lines), again.plan.facts.lattice)
+        if differences:
+            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
+    if strict and left:
+        raise VerificationFailed(strict_sentence(left))
+    key = None if card.signature is None else card.signature.public_key
+    return Verified(
+        release_id=card.release.id,
+        cells=card.table.cells,
+        totals=len(lines),
+        files=len(card.files),
+        private=card.release.private,
+        signed_by=None if signer is None else key,
+        unchecked_key=key if signer is None else None,
+        official_totals=number,
+        suppressed=_is_suppressed(card),
+        recomputed=tuple(_made_again(again)),
+        left=left,
+        declared=() if card.table.grid is None else DECLARED,
+    )
+
+
+def read_verified(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Recomputed:
+    """A published folder that was checked as `verify` does, for who goes on working with it."""
+    place = _given(folder, signer=signer)
+    with _escaped():
+        return _checked(place, signer)[0]
+
+
+def _given(folder: object, against: object = None, signer: object = None) -> Path:
+    """The folder; refuses what is no path, and what else may be given beside it."""
+    if not isinstance(folder, str | os.PathLike):
+        raise InvalidParameter(f"A published folder is given by its path. Got {shorten(repr(folder))}.")
+    if not isinstance(against, Table | str | os.PathLike | None):
+        raise InvalidParameter(f"Official totals are a Table, or the path of a file. Got {shorten(repr(against))}.", field="against")
+    if not isinstance(signer, str | os.PathLike | None):
+        raise InvalidParameter(f"A signer is given by the path of a public key. Got {shorten(repr(signer))}.", field="signer")
+    return Path(folder)
+
+
+@contextmanager
+def _escaped() -> Iterator[None]:
+    """Whatever is told of a folder stands on one line, and what does not print is escaped: a card cannot speak in our place."""
+    try:
+        yield
+    except HoldfastError as error:
+        error.args = (printable(str(error)),)
+        raise
+
+
+def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
+    """(what the folder holds, made again; its statements and counts; its kept totals). VerificationFailed unless all agrees."""
+    card = _read_card(place)
+    needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
+    check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
+    found = [*file_problems(place, card), *signature_problems(card, signer)]
+    if found:
+        _fail(found)
+    frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
+    lines = _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+    try:
+        made, published = _columns(card, frames)
+        found = list(_table_problems(card, frames, lines, made, published))
+    except HoldfastError as error:
+        found = [f"table and statements do not fit together: {shorten(str(error), 300).rstrip('.')}"]
+    if found:
+        _fail(found)
+    again = _recomputed(card, made, published, lines)
+    if found := list(_recomputed_problems(place, again, frames)):
+        _fail(found)
+    return again, made, lines
+
+
+def _guarded(name: str, read: Callable[[], T]) -> T:
+    """What a file holds; told by the name of the file where it holds something else."""
+    try:
+        return read()
+    except NOT_SUCH_A_FILE:
+        pass
+    raise VerificationFailed(_not_as_said([f"{name} cannot be read as what its name says: it is damaged, or of another kind"]))
+
+
+def _read_table(place: Path, card: Card, kind: str) -> Any:
+    """The table in one of its files: rows counted before it is read, columns and their types as they should be."""
+    name, form = f"table.{kind}", FORMATS[kind]
+    rows = _guarded(name, lambda: form.rows(place / name))
+    if rows not in (None, card.table.cells):
+        _fail([f"{name} has {rows} rows instead of {card.table.cells}"])
+    frame = _guarded(name, lambda: form.read(place / name))
+    if card.marks_formulas and kind == "csv":
+        frame = _guarded(name, lambda: unmark_frame(frame, len(card.table.columns)))
+    if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
+        _fail([f"{name} has other columns than codes, count, standard deviation and exposed"])
+    if frame.num_rows != card.table.cells:
+        _fail([f"{name} has {frame.num_rows} rows instead of {card.table.cells}"])
+    if len(set(frame.column_names)) < frame.num_columns:
+        _fail([f"{name} has two columns of one name"])
+    return _guarded(name, lambda: _typed(frame, len(card.table.columns), _grid(card), most_bytes(frame.num_rows, frame.num_columns)))
+
+
+def _typed(frame: Any, codes: int, grid: Grid | None, most: int) -> Any:
+    """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError where
+    they are none, or where the codes would fill more than `most` bytes: one long code can stand for many rows.
+    """
+    import pyarrow as pa
+
+    _check_codes(frame, codes, most)
+    count, deviation, mark = frame.columns[codes:]
+    steps = count.cast(pa.int64()) if grid is None else grid.read_column(count)
+    read = [*frame.columns[:codes], steps, deviation.cast(pa.float64()), mark.cast(pa.bool_())]
+    return pa.Table.from_arrays(read, names=frame.column_names)
+
+
+def _check_codes(frame: Any, codes: int, most: int) -> None:
+    """ValueError unless the first columns are texts that fill no more than `most` bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place in range(codes):
+        column = frame.column(place)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise ValueError("codes are text")
+        if pa.types.is_dictionary(column.type):
+            sizes = [pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks]
+            if sum(sizes) > most:
+                raise ValueError("codes are too long")
+
+
+def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
+    try:
+        return recompute(card, made[0].universe, made[1], published, _plain(lines))
+    except NO_SUCH_RELEASE as error:
+        said = str(error) if isinstance(error, HoldfastError) else "a number in it is too large, or no table has these totals"
+    if card.mechanism.name not in MECHANISMS:
+        said = f"the mechanism {shorten(card.mechanism.name)!r} is not known here; load the package that registers it"
+    raise VerificationFailed(f"The promise of the card cannot be made again from its fields: {shorten(said, 600)}")
+
+
+def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any]) -> Iterator[str]:
+    of_card = list(again.card_problems())
+    yield from of_card
+    yield from again.bounds_problems()
+    for frame in frames.values():
+        yield from again.table_problems(frame)
+    if "csv" in frames:
+        yield from again.csv_problems(frames["csv"])
+    yield from again.kept_problems(_content(place, again.card, KEPT_FILE))
+    yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(_content(place, again.card, EXPOSED_FILE))))
+    content = {name: _content(place, again.card, name) for name in PAGES}
+    yield from (
+        f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
+    )
+    of_view = list(_view_problems(place, again))
+    yield from of_view
+    areas = again.areas(_content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else None
+    if areas is None and MAP_FILE in again.card.files:
+        yield f"{MAP_FILE} is no map of this release, or holds more than its outlines and codes"
+    elif again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
+        yield from again.page_problems(content, areas, _view_fields(place, again.card))
+
+
+def _content(place: Path, card: Card, name: str) -> bytes:
+    return _guarded(name, partial(read_plain, place / name, card.files[name].bytes))
+
+
+def _view_fields(place: Path, card: Card) -> Any:
+    """What view.json says; None where there is no view."""
+    return None if VIEW_WORDS not in card.files else _guarded(VIEW_WORDS, lambda: parse_json(read_json_text(place / VIEW_WORDS)))
+
+
+def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
+    """A publication view in the folder that does not follow from the table."""
+    card = again.card
+    said = _view_fields(place, card)
+    if said is None:
+        return
+    view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
+    if view is None:
+        yield f"{VIEW_WORDS} is none of a publication view of this release"
+        return
+    wrong = list(view.file_problems(said, same_words=again.same_version, same_software=again.same_software))
+    if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arranged(said, view.to_fields())).encode():
+        wrong.append(f"{VIEW_WORDS} is not written as Holdfast writes it")
+    yield from wrong
+    for form in FORMATS.values():
+        name = f"{VIEW}{form.suffix}"
+        if name not in card.files:
+            continue
+        if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
+            yield f"{name} has another number of rows than the table"
+            continue
+        frame = _guarded(name, partial(_read_view, place / name, card))
+        if not _guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
+            yield f"{name} is not the view that follows from the table"
+        elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
+            yield f"{name} is not written as Holdfast writes it"
+
+
+def _read_view(path: Path, card: Card) -> Any:
+    """A table of a publication view, whose codes are texts. ValueError where they are none."""
+    codes = len(card.table.columns)
+    frame = FORMATS[path.suffix.removeprefix(".")].read(path)
+    _check_codes(frame, min(codes, frame.num_columns), most_bytes(frame.num_rows, frame.num_columns))
+    return unmark_frame(frame, codes) if card.marks_formulas and path.suffix == ".csv" else frame
+
+
+def _made_again(again: Recomputed) -> Iterator[str]:
+    yield "promise"
+    if again.totals is not None:
+        yield "exposure"
+    yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
+    if VIEW_WORDS in again.card.files:
+        yield "publication view"
+
+
+def _left(place: Path, again: Recomputed) -> Iterator[str]:
+    if not again.same_version:
+        yield other_version_phrase(again.card.software["holdfast"])
+    if again.totals is None:
+        yield "exposure, because counts of a large table are left out"
+    if again.card.sampler.status == "estimated":
+        yield "how the coupled chains met, which would take as long as before the draw"
+    if VIEW_WORDS in again.card.files:
+        solver = _view_fields(place, again.card)["solver"]
+        if solver is not None and not (again.same_software and solver == solver_here()):
+            yield "cells and biases of the publication view beyond what must hold, because another solver found them"
+
+
+def _fail(found: list[str]) -> NoReturn:
+    raise VerificationFailed(_not_as_said(found))
+
+
+def _not_as_said(found: list[str]) -> str:
+    return f"The folder is not what its card says: {_shown(found)}. Do not use it; ask its publisher for a complete copy."
+
+
+def _shown(found: list[str]) -> str:
+    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"{'; '.join(shorten(text, 500) for text in found[:MAX_SHOWN])}{more}"
+
+
+def _read_card(place: Path) -> Card:
+    if _holds_cell_keys(place):
+        raise VerificationFailed(
+            f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. What can be "
+            "checked of them, the command `holdfast verify` checks; in Python, holdfast.verification.verify.verify_folder."
+        )
+    try:
+        text = read_json_text(place / CARD)
+    except Unfit as unfit:
+        name = os.path.basename(os.path.abspath(place))  # "." has none of its own
+        raise VerificationFailed(
+            f"{name!r} has no readable {CARD}: it {unfit}. Give the complete folder that `holdfast release` wrote."
+        ) from None
+    wrong = problems(text)
+    if wrong and (version := other_version(text)) is not None:
+        raise VerificationFailed(
+            f"The card has schema version {version!r}, which this version of Holdfast does not read. Verify with the version named under "
+            "software in the card."
+        )
+    if wrong:
+        _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
+    return Card.from_json(text)
+
+
+def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> tuple[str, list[KeptRow]]:
+    """(identifier, kept rows) of a published folder, after its files were checked against its card, and the card's signature."""
+    place = Path(folder)
+    with _escaped():
+        card = _read_card(place)
+        if found := [*file_problems(place, card), *signature_problems(card, signer)]:
+            _fail(found)
+        return card.release.id, _plain(
+            _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+        )
+
+
+def _plain(lines: list[KeptLine]) -> list[KeptRow]:
+    return [(line.statement, line.name, line.total) for line in lines]
+
+
+def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
+    """(compiled statements, released counts), and which cells are published, from the first table file."""
+    frame = next(iter(frames.values()))
+    universe = replace(_listed(frame.select(list(card.table.columns)), card), support=card.table.universe)
+    kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
+    counts, published = _counts(frame, card.table.count)
+    return (kept, counts), published
+
+
+def _listed(frame: Any, card: Card) -> Universe:
+    """The cells in the order of the rows. Where the list was not declared, codes are in the order of their texts, as when it was read."""
+    listed = Universe.listed(frame, allow_similar_codes=True)
+    if card.table.universe == "declared":
+        return listed
+    with open_source(frame) as source:
+        found, _ = read_listed(source, listed.columns, (), None, public=False, allow_similar_codes=True)
+    return listed if found.rows_moved else found
+
+
+def _grid(card: Card) -> Grid | None:
+    try:
+        return None if card.table.grid is None else card.table.grid.grid()
+    except InvalidParameter:
+        pass
+    _fail([f"{CARD}: table.grid is the grid of no answers"])
+
+
+def _counts(frame: Any, name: str) -> tuple[Array, Array]:
+    column = frame.column(name)
+    published = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return column.fill_null(0).to_numpy(), published
+
+
+def _table_problems(
+    card: Card,
+    frames: dict[str, Any],
+    lines: list[KeptLine],
+    made: tuple[Kept, Array],
+    published: Array,
+) -> Iterator[str]:
+    kept, counts = made
+    grid = _grid(card)
+    if f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
+        yield "the table has other cells, or another order of cells, than the card says"
+    first, *others = frames
+    yield from (f"table.{name} and table.{first} differ" for name in others if not _same(frames[name], frames[first]))
+    if card.marks_formulas and not has_formulas(kept.universe, card.table.count, _plain(lines)):
+        yield f"{CARD}: release.formulas is 'marked', and no text is one"
+    yield from _published_problems(card, kept, published)
+    yield from broken_identities(kept, counts, published)
+    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    if kept_lines(kept) != [line[:3] for line in lines] or len(lines) != card.kept.totals:
+        yield "kept.csv does not list the totals that the card states"
+        return
+    totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
+    for line, (total, whole) in zip(lines, totals, strict=True):
+        if whole and line.total != total:
+            here, there = (value if grid is None else grid.text(value) for value in (total, line.total))
+            yield f"{name_phrase(line.name)}: the table adds up to {here}, kept.csv says {there}"
+
+
+def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
+    """Suppression publishes the cells that the kept totals fix, every other mechanism all of them."""
+    expected = np.ones(len(published), dtype=np.bool_)
+    if _is_suppressed(card):
+        expected[:] = False
+        expected[Lattice.from_kept(kept).exposed_cells] = True
+    if missing := int((expected & ~published).sum()):
+        yield f"{missing} counts are missing in the table"
+    if surplus := int((published & ~expected).sum()):
+        yield f"{surplus} counts are in the table that suppression leaves out"
+
+
+def _is_suppressed(card: Card) -> bool:
+    made = MECHANISMS.get(card.mechanism.name)
+    return made is not None and not made.publishes_cells
+
+
+def _whole(rows: Rows, published: Array) -> Array:
+    """Which sums are over published cells only: the others add up to nothing."""
+    if isinstance(rows, RowFamily):
+        return np.asarray(rows.totals((~published).astype(np.int64)) == 0)
+    return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
+
+
+def _same(frame: Any, other: Any) -> bool:
+    """Whether two tables hold the same codes, counts, standard deviations and marks; codes may be stored in two ways."""
+    import pyarrow as pa
+
+    pairs = list(zip(frame.columns, other.columns, strict=True))
+    codes = all(one.cast(pa.string()).equals(two.cast(pa.string())) for one, two in pairs[:-3])
+    return codes and all(one.equals(two) for one, two in pairs[-3:])

@@ -1,0 +1,1 @@
+"""Counts for print: searches for non-negative whole numbers that keep every total."""
