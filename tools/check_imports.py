@@ -61,30 +61,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 FOR_TYPES = frozenset({("privacy", "ledger")})
 """(unit, what it imports for type checkers alone): `hf.privacy.Ledger` is a public name of a room above."""
 
-COMMANDS_OF_RESEARCH may import it, and nothing else.
-    "research": (*_DRAWING, "cellkey", "subspace", "wording", "publication", "testing"),
-    "demo": (*_CORE, "mechanisms", "privacy", "publication", "__init__"),
-    "warm": ("errors", "randomness", "exact", "lattices", "laws", "samplers", "chains", "__init__"),
-    "ending": ("errors", "streams", "wording"),
-    "ledger_cli": ("errors", "privacy", "wording", "publication", "__init__", "ending"),
-    "cellkey_cli": ("errors", "cellkey", "wording", "publication", "ledger_cli", "ending"),
-    "starting_cli": ("errors", "wording", "publication"),
-    "cli": (
-        *_DRAWING,
-        "cellkey",
-        "cellkey_cli",
-        "starting_cli",
-        "wording",
-        "publication",
-        "__init__",
-        "demo",
-        "warm",
-        "ledger_cli",
-        "ending",
-    ),
-    "__main__": ("errors", "streams", "cli"),
-}
-
 COMMANDS_OF_RESEARCH = frozenset({"compare", "reproduce", "diagnose"})
 """Modules, by the name of their command, that may import `research`, in whatever unit that has commands."""
 
