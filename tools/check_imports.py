@@ -123,7 +123,7 @@ def _file_problems(path: Path, package: Path, units: set[str], allowed: Mapping[
             target = rest[0] if rest and rest[0] in units else "__init__"
             if target == "research" != unit and path.stem not in COMMANDS_OF_RESEARCH:
                 yield found.line, _ONLY_COMMANDS
-            elif target not in {unit, "research"} and target not in allowed[unit]:
+            elif target not in {unit, "research", *allowed[unit]} and (found.at_top_level or (unit, target) not in FOR_TYPES):
                 yield (
                     found.line,
                     f"{unit!r} imports {target!r}, but may import only {_names(allowed[unit])}. "
