@@ -271,7 +271,8 @@ PAYLOADS: dict[str, Any] = {
 FACTS: dict[str, Any] = {
     "protect": [7, "", ["person"], "a\nb", "x" * 500, None],
     "max_records": [0, -1, "1", 1.5, True, HUGE],
-    "disjoint_from": ["r0", [7], {"r0": 1}],
+    "disjoint": ["r0", [7], {"r0": 1}, {"from": ["../x"]}, {"from": [7], "because": "a reason"}],
+    "distance": [7, ["l1"]],
     "revision_of": [7, [], "../x\n"],
     "software": ["x", [], {"holdfast": []}, {"holdfast": HUGE}, {"holdfast": "x" * 10**4}],
     "stream_version": ["2", -1, HUGE],

@@ -47,7 +47,7 @@ def _is_grant(value: Any) -> bool:
 
 def _is_declaration(value: Any) -> bool:
     """A declaration that no person is in two tables, as `Disjoint.read` takes it."""
-    return bool(Disjoint.read(value))
+    return value is None or bool(Disjoint.read(value))
 
 
 _RIGHT: dict[str, Callable[[Any], bool]] = {

@@ -36,7 +36,7 @@ def make_inside(folder: Path, name: str) -> Path:
     make_folder(folder)
     path = folder / name
     try:
-        path.mkdir(mode=0o700)
+        os.mkdir(path, 0o700)
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, f"a link or file is in the place of its folder {name!r}") from None
