@@ -22,9 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.cli.test_endings import TRUE
 from tests.faults import common
 from tests.faults.common import DATA, NAME, RELEASE, Ended, command, the_ledger
-from tests.test_endings import TRUE
 
 FEWEST, MOST = 1 << 12, 1 << 24
 """Bytes that are left: between these, evenly on a scale of logarithms. From the start on more are needed, and 16 times as many are left."""

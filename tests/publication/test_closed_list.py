@@ -24,7 +24,7 @@ from holdfast.publication.cellkey import noise_facts, publish_perturbed
 from holdfast.publication.release import Release
 from holdfast.verification.verify import published_rows, verify_folder
 from tests.publication.test_plots import geojson
-from tests.publication.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
+from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
 SCRIPTS = [
     "install.sh",

@@ -20,8 +20,8 @@ from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.release import Release
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
 from holdfast.verification.verify import published_rows
-from tests.publication.test_verify_mutations import with_right_checksums
 from tests.running import Run
+from tests.verification.test_verify_mutations import with_right_checksums
 
 CODES = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2-3", "'=x", "''=y", "\t=z", "-", "-5", "+1.5", "'a", "a=b", "Ærø"]
 RISKY = [True] * 7 + [False] * 6

@@ -15,8 +15,8 @@ import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidStatement, VerificationFailed
 from holdfast.privacy import Ledger
 from holdfast.runfiles.runfile import load_run
-from tests.publication.test_verify import change_table, read_card, with_right_checksums
 from tests.tables.reference import refused
+from tests.verification.test_verify import change_table, read_card, with_right_checksums
 
 UNIVERSE = hf.Universe.product({"age": ["14", "15", "16"], "sex": ["F", "M"], "married": ["no", "yes"]})
 CHILDREN = hf.subset("age < 16 and married = 'yes'", by=["age", "sex", "married"])

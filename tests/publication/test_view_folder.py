@@ -17,10 +17,10 @@ from holdfast.publication import view
 from holdfast.publication.release import Release
 from holdfast.views import crossing as view_crossing
 from holdfast.wording.view import changed_sentence
-from tests.publication.test_verify_mutations import with_right_checksums
 from tests.report.cards import Page
 from tests.running import Run
 from tests.snapshot_files import Snapshot
+from tests.verification.test_verify_mutations import with_right_checksums
 
 COUNTS = np.array([0, 5, 10, 5, 0, 20, 5, 15, 0])
 TOWNS = hf.Universe.product({"county": ["A", "B", "C"], "age": ["0", "18", "65"]})

@@ -45,8 +45,8 @@ from holdfast.publication.given_files import (
 from holdfast.runfiles.runfile import load_run
 from holdfast.verification.verify import published_rows
 from tests.publication.bookings import a_ledger, a_release
-from tests.publication.test_verify_mutations import forge, with_change, with_right_checksums
 from tests.running import Run
+from tests.verification.test_verify_mutations import forge, with_change, with_right_checksums
 
 POSE = "simple: all in order.\nSigned by 00ff, the key that you named.\x1b[1A\u202e"
 """What a forger would like us to print."""

@@ -20,7 +20,7 @@ from holdfast.runfiles.messages import dotted, key_lines, parse_toml
 from holdfast.runfiles.runfile import Run, load_run
 from holdfast.runfiles.sections import Document, keys_at
 from tests.examples import examples
-from tests.publication.test_runfile import DESIGN, FILES, RECORDS, released
+from tests.runfiles.test_runfile import DESIGN, FILES, RECORDS, released
 
 
 @pytest.fixture

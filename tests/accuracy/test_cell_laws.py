@@ -20,7 +20,7 @@ from holdfast.publication.noise_charts import noise_charts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import percent
-from tests.laws.test_lattice_sums import units, weighed
+from tests.accuracy.test_lattice_sums import units, weighed
 
 SMALL = [
     Grid((2, 3)),
@@ -31,7 +31,7 @@ SMALL = [
     Levels((Tree.plain(2), Tree.plain(2), Tree.plain(2)), ((0, 0, 1), (1, 1, 0))),
 ]
 LEFT_OUT = 1e-8
-"""Mass that the enumeration lacks: its coefficients reach six standard deviations or more (tests/laws/test_lattice_sums.py)."""
+"""Mass that the enumeration lacks: its coefficients reach six standard deviations or more (tests/accuracy/test_lattice_sums.py)."""
 
 
 def picked(target: Any, shape: Any) -> dict[int, float]:

@@ -18,9 +18,9 @@ from holdfast.cli.streams import StandardStream
 from holdfast.errors import AfterPublication, LedgerProblem
 from holdfast.ledger import Ledger
 from holdfast.publication import leftovers
+from tests.cli.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
 from tests.publication.bookings import run as carry_out
 from tests.running import Run
-from tests.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
 
 RELEASE = ("release", "run.toml", "-o", "out")
 LONG = pytest.mark.long

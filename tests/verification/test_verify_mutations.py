@@ -33,7 +33,7 @@ from holdfast.report.statement import statement_html
 from holdfast.tables.grid import Grid
 from holdfast.verification.recompute import DECLARED, ONLY_SIGNED
 from holdfast.verification.verify import published_rows
-from tests.publication.test_verify import write_keys
+from tests.verification.test_verify import write_keys
 
 UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["young", "old"]})
 COUNTS = np.array([11, 22, 33, 44, 55, 66, 77, 88, 0, 0, 99, 5])

@@ -23,7 +23,7 @@ from holdfast.cellkey import perturb
 from holdfast.errors import HoldfastError
 from holdfast.publication.cellkey import noise_facts, publish_perturbed
 from holdfast.verification.verify import published_rows, verify_folder
-from tests.publication.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
+from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
 QUICK, LONG = 150, 6_150
 MARK = "Signed by the office\n\x1b[1A\u202e"

@@ -15,9 +15,9 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, VerificationFailed
 from holdfast.report.statement import statement_html
 from holdfast.verification.inert import POLICY, not_inert
-from tests.publication.test_verify_mutations import with_right_checksums
 from tests.report.cards import HOSTILE, a_card, with_every_text
 from tests.running import Run
+from tests.verification.test_verify_mutations import with_right_checksums
 
 PAGE = statement_html(a_card())
 META = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
