@@ -136,7 +136,7 @@ class PrecisionExhausted(HoldfastError, ArithmeticError):
 
 
 class InvalidTable(HoldfastError, ValueError):
-    """What was given is no table of counts that Holdfast can read. The message names file, column and row number, never a value."""
+    """The data is not a table of counts that Holdfast can read. The message names file, column and row number, never a value."""
 
     code = "invalid-table"
     exit_code = 5
@@ -161,7 +161,7 @@ class InvalidCode(InvalidTable):
 
 
 class InvalidCount(InvalidTable):
-    """A count is not a whole number from 0 to 2^62 - 1, or a record or cell key is none of those declared (2^32 by default)."""
+    """A count is not a whole number from 0 to 2^62 - 1, or a record or cell key is outside the declared range (2^32 keys by default)."""
 
     code = "invalid-count"
 
@@ -332,7 +332,7 @@ class BudgetExceeded(LedgerProblem):
 
 
 class WrongState(LedgerProblem):
-    """A step that does not follow from where the release stands in the ledger."""
+    """A step that does not follow the release's last step in the ledger."""
 
     code = "wrong-state"
 
@@ -369,7 +369,7 @@ class WrongUse(HoldfastError):
 
 
 class Stopped(HoldfastError):
-    """A command was stopped with Ctrl-C; the message says what stands in the ledger."""
+    """A command was stopped with Ctrl-C; the message says what the ledger has recorded."""
 
     code = "stopped"
     exit_code = 130
@@ -390,7 +390,7 @@ class InternalError(HoldfastError):
 
 
 class OutOfMemory(InternalError):
-    """Memory ran out where nobody foresaw it; the message says what stands in the ledger."""
+    """Memory ran out where nobody foresaw it; the message says what the ledger has recorded."""
 
     code = "out-of-memory"
     exit_code = 71

@@ -24,7 +24,7 @@ from tests.running import Run
 
 RELEASE = ("release", "run.toml", "-o", "out")
 LONG = pytest.mark.long
-PUBLISHED = "The release is published, and its charge stands in the ledger."
+PUBLISHED = "The release is published, and its charge is in the ledger."
 UNTOLD = "could not be written: standard output is full or closed."
 
 
@@ -101,7 +101,7 @@ class TestStandardOutput:
         ended = command(*GRANT, "--epsilon", "1/2", redirect=">/dev/full")
         assert (ended.returncode, ended.stderr) == (
             74,
-            f"holdfast: What the command had to say {UNTOLD} The grant stands in the ledger.\n",
+            f"holdfast: What the command had to say {UNTOLD} The grant is in the ledger.\n",
         )
         assert len(Ledger.open("ledger.sqlite").account("counties").grants) == 1
 

@@ -287,7 +287,7 @@ def test_a_published_release_that_is_resumed_in_another_place(run: Run) -> None:
 
 @pytest.mark.long
 def test_stopped_once_a_budget_was_granted(run: Run) -> None:
-    assert stopped("granted", *GRANT, "--epsilon", "1/2") == "The grant stands in the ledger."
+    assert stopped("granted", *GRANT, "--epsilon", "1/2") == "The grant is in the ledger."
     assert stopped("about to grant", *GRANT, "--epsilon", "1/2") == "Nothing was written to the ledger."
     assert len(Ledger.open("ledger.sqlite").account("counties").grants) == 1
 

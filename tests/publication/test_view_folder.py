@@ -137,7 +137,7 @@ class TestTampered:
     def test_no_view_of_this_release(self, folder: Path, said: str) -> None:
         (folder / "view.json").write_text(said)
         with_right_checksums(folder)
-        with pytest.raises(VerificationFailed, match=r"view\.json is none of a publication view of this release"):
+        with pytest.raises(VerificationFailed, match=r"view\.json does not belong to a publication view of this release"):
             hf.verify(folder)
 
     @pytest.mark.parametrize(

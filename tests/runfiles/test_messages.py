@@ -360,7 +360,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("section as a list", DESIGN.replace("[table]", "[[table]]"),
      "line 1, table: must be a table. Got a list. "),
     ("no TOML", DESIGN.replace('"counties-2030-v1"', "counties"),
-     "line 9: this is not TOML: invalid value at column 6. Texts stand in double quotes, lists in brackets."),
+     "line 9: this is not TOML: invalid value at column 6. Put texts in double quotes, lists in brackets."),
     ("cut short", DESIGN + 'x = "a',
      "this is not TOML: "),
     ("end of document", DESIGN + "x = [1,",

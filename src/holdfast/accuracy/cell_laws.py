@@ -54,7 +54,7 @@ class CellLaw:
 
 
 def cell_law(target: Target, shape: Shape) -> CellLaw | None:
-    """Of a cell picked from a block of this shape; None where only draws tell."""
+    """Law of a cell picked from a block of this shape; None if only draws can show it."""
     found = cell_probabilities(target, shape)
     if isinstance(shape, Grid) and len(shape.axes) == 2 and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):
         found = cell_probabilities(_of_two_rows(target), OneSum(max(shape.axes)))

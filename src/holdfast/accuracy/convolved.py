@@ -99,7 +99,7 @@ class Convolved:
     work: int = 0
 
     def reach(self, alpha: float) -> int | None:
-        """The least r, a multiple of the step, with P[|e| > r] <= alpha; None where alpha is too small to be told from the error."""
+        """The least r, a multiple of the step, with P[|e| > r] <= alpha; None if alpha is not well above the error."""
         enough = np.flatnonzero(self.within >= 1 - alpha + ERROR)
         return int(enough[0]) * self.step if alpha >= 10 * ERROR and len(enough) else None
 
@@ -118,7 +118,7 @@ def cell_of(target: object) -> IndependentCell | None:
 
 
 def convolve(cell: IndependentCell, free: Ints, totals: Sequence[Ints], most: int = UNBOUNDED) -> Convolved | None:
-    """Of the sum over free cells with these coefficients, and over blocks under one total: one array of coefficients each.
+    """Law of the sum over free cells with these coefficients, and over blocks under one total: one array of coefficients each.
 
     Guarantees:  None where there would be too many points, of one transform, or `most` of all together.
     """

@@ -53,7 +53,7 @@ Part = tuple[Shape, Ints, Ints]
 """A block: its shape, its cells, and the coefficients of its cells, one row a query."""
 
 DRAWS, LEAST_DRAWS = 20_000, 1_000
-"""Of an interval; fewer where they would take more than USUAL_CELLS, and wider intervals then."""
+"""Draws for an interval; fewer, and wider intervals, where they would take more than USUAL_CELLS."""
 DOUBT = 1e-6
 """Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
 USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9

@@ -23,12 +23,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 ERROR = 1e-8
-"""Of each probability: twice WRAPPED, and far more than rounding."""
+"""Error of each probability: twice WRAPPED, and far more than rounding."""
 WRAPPED = 1e-9
 WIDEST = 4.0
 """Variance up to which this is tried: beyond, [theory T198] gives all laws, and f comes near the rounding of doubles."""
 MAX_POINTS, MAX_PRODUCTS = 1 << 21, 1 << 27
-"""Of roots of unity for all sums together; and with those for a column, or with the cells: a tenth of a second or two."""
+"""Most roots of unity for all sums together; and with those for a column, or with the cells: a tenth of a second or two."""
 
 
 def cell_of_table(rows: int, columns: int, variance: float) -> Floats | None:

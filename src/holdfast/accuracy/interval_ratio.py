@@ -34,7 +34,7 @@ OUTWARDS = 1e-12
 
 
 CANCELLED = 1e-8
-"""Of a variance that is a difference of larger ones, beside these: more than their rounding."""
+"""Relative error of a variance that is a difference of larger ones: more than their rounding."""
 
 
 def ratio_interval(
@@ -129,7 +129,7 @@ class Spread:
 
     @property
     def slope(self) -> float:
-        """Of reach(t) far out."""
+        """Slope of reach(t) far out."""
         return self.z * math.sqrt(self.of_b * (1 + CANCELLED)) + self.step_b
 
 

@@ -82,9 +82,9 @@ class Intervals(Sequence[Interval]):
     level: float
     joint: Joint | None
     codes: Mapping[str, tuple[str, ...]] | None = None
-    """Of a margin: the codes of each sum, by column or level."""
+    """The codes of each sum of a margin, by column or level."""
     names: tuple[str, ...] = ()
-    """Of a list: what each query asks for."""
+    """What each query of a list asks for."""
     labels: tuple[str | None, ...] | None = None
     """Where the table has labels: those of each sum, None where it has none."""
 
@@ -128,7 +128,7 @@ class Intervals(Sequence[Interval]):
 
     @property
     def rows(self) -> list[dict[str, str]]:
-        """Of a margin: the codes of each sum."""
+        """The codes of each sum of a margin."""
         codes = self.codes or {}
         return [dict(zip(codes, row, strict=True)) for row in zip(*codes.values(), strict=True)]
 

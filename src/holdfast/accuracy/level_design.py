@@ -26,7 +26,7 @@ Margin: TypeAlias = tuple[int, int]
 Scalar = TypeVar("Scalar", np.int64, np.complex128)
 
 STEP = 1e-30
-"""Of the imaginary step, relative to the weights: its error is of the order of its square, so that derivatives have all digits."""
+"""Length of the imaginary step, relative to the weights: its error is of the order of its square, so that derivatives have all digits."""
 
 
 @dataclass(frozen=True, eq=False)

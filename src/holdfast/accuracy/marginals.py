@@ -29,7 +29,7 @@ from holdfast.laws.target import Target
 Floats = NDArray[np.float64]
 
 MAX_POINTS = 1 << 21
-"""Of a transform: a tenth of a second."""
+"""Largest size of a transform: a tenth of a second."""
 
 
 def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
@@ -70,7 +70,7 @@ def _weights(target: L1Laplace | Gaussian | Rounded, k: NDArray[np.int64]) -> Fl
 
 @lru_cache(maxsize=8)
 def _rounded_law(axes: tuple[int, ...], epsilon: float) -> Floats | None:
-    """Of a cell that goes to the floor or the ceiling of its projection. N u_1 is an integer, N the number of cells."""
+    """Law of a cell that goes to the floor or the ceiling of its projection. N u_1 is an integer, N the number of cells."""
     cells = math.prod(axes)
     spread = 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
     reach = math.ceil(12 * math.sqrt(spread) + 40 / epsilon) + 2

@@ -23,7 +23,7 @@ LARGEST_COEFFICIENT = 2**24
 MOST_COMPARED = 5_000
 """Codes among which one that is misspelt is looked for."""
 LEVEL = 0.95
-"""Of an interval, where nobody says."""
+"""Default level of an interval."""
 
 
 def coefficients(query: Query, universe: Universe) -> Ints:
@@ -79,7 +79,7 @@ def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
             if label := universe.labels.taken_for_code(column, unknown[0], codes):
                 raise InvalidParameter(f"{label}. Write the code.")
             near = nearest(unknown[0], codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
-            raise InvalidParameter(f"{shorten(unknown[0])!r} is no code of the column {column!r}. {near}Codes match exactly.")
+            raise InvalidParameter(f"{shorten(unknown[0])!r} is not a code of the column {column!r}. {near}Codes match exactly.")
         inside &= np.isin(of_cell, [codes[code] for code in asked])
     if not inside.any():
         raise InvalidParameter("No cell has these codes.")

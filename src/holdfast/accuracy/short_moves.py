@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 GaussianTarget = Gaussian | LevelGaussian
 
 ROUNDING = 1e-10
-"""Of a projection in doubles, beside the length of what is projected: far more than its rounding."""
+"""Error of a projection in doubles, relative to the length of the projected vector: far more than its rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ def covers(target: object, shape: Shape) -> bool:
 
 
 def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMoves:
-    """Of one block: `queries` has one row of whole coefficients for each query, in the order of the block's cells. For free cells, of all
-    of them together.
+    """Short moves of one block: `queries` has one row of whole coefficients for each query, in the order of the block's cells. For free
+    cells, of all of them together.
     """
     if isinstance(target, LevelGaussian):
         assert isinstance(shape, Units)
@@ -74,7 +74,7 @@ def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMov
 
 
 def form_variance(target: GaussianTarget, shape: Shape, query: Ints) -> float:
-    """Of a query, in the continuous law of one block, or of free cells; never below the truth, and above it by rounding only."""
+    """Variance of a query in the continuous law of one block, or of free cells; never below the truth, and above it by rounding only."""
     values = query.astype(np.float64)
     length = float(np.sqrt(values @ values))
     if isinstance(target, LevelGaussian):

@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 ONS_REPEAT = 250
 """ONS tables have rows for counts 1 to 750; counts above go through 501 to 750 in turn."""
 MOST_LINES = 2**24
-"""Of a file with a line, or an entry, for each key."""
+"""Largest number of keys in a file that has a line, or an entry, for each."""
 
 _OWN = "holdfast perturbation table"
 _VERSION = 1
@@ -75,8 +75,8 @@ def _opened(file: Path, kind: Kind | None) -> tuple[str, Kind]:
     chosen = kind or _kind_of(text)
     if chosen is None:
         raise UnreadableInput(
-            f"File {file.name!r} does not look like a perturbation table: its first line is none of "
-            f"{', '.join(repr(';'.join(names)) for names in _COLUMNS.values())}, and it is no JSON. Name its kind: {', '.join(KINDS)}."
+            f"File {file.name!r} does not look like a perturbation table: its first line is not one of "
+            f"{', '.join(repr(';'.join(names)) for names in _COLUMNS.values())}, and it is not JSON. Name its kind: {', '.join(KINDS)}."
         )
     if chosen not in KINDS:
         raise InvalidParameter(f"Kinds of files are {', '.join(KINDS)}. Got {chosen!r}.", field="kind")

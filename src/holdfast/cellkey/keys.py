@@ -35,7 +35,7 @@ BIG_PRIME = 4294967291
 UNLIKELY_BITS = 40
 """Keys whose like has a chance below 2^-40 are not taken for uniform."""
 LARGEST_DISTANCE = Fraction(1, 2**16)
-"""Of cell keys from uniform. With 2^32 record keys and the prime above it is below 2^-28; a prime far above the number of record
+"""Largest distance from uniform. With 2^32 record keys and the prime above it is below 2^-28; a prime far above the number of record
 keys gives all small cells the same noise."""
 
 _SIZE_TEXT = re.compile(r"0\.(?P<digits>[0-9]{1,2})|(?P<base>[0-9]{1,20})(\^(?P<power>[0-9]{1,2}))?")

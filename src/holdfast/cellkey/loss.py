@@ -122,7 +122,7 @@ class Losses:
         return _largest(pair.delta_bounds(value) for pair in self._distinct)
 
     def worst_count(self, epsilon: Exact) -> int:
-        """The smaller count of the pair that is told apart best at this epsilon (of several, the smallest)."""
+        """The smaller count of the pair that is easiest to tell apart at this epsilon (of several, the smallest)."""
         value = not_negative(epsilon, "epsilon")
         return -max((pair.delta_bounds(value).upper, -pair.count) for pair in self._distinct)[1]
 

@@ -28,7 +28,7 @@ _NAME = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 
 
 class Gap(NamedTuple):
-    """How far the cells of one published table are from adding up to another; from published counts alone, so it may be told."""
+    """How far the cells of one published table are from adding up to another; from published counts alone, so it is public."""
 
     fine: str
     coarse: str
@@ -179,7 +179,7 @@ def _checked_names(tables: Tables) -> Tables:
 
 
 def _is_declared(given: Any) -> bool:
-    """Whether its cells are known before any record is seen. A list of columns is none of these, whatever kind of list it is."""
+    """True if its cells are known before any record is seen: not for a list of columns, of whatever type."""
     return isinstance(given, Mapping | Universe)
 
 

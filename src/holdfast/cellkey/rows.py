@@ -183,7 +183,7 @@ def _rises(noise: Sequence[int], ends: Sequence[int], stay: Fraction) -> bool:
 
 
 def _no_row(count: int, noise: Sequence[int], V: Fraction, stay: Fraction | None, monotone: bool, variance: Variance) -> HoldfastError:
-    """Why there is no row: there can be none, none was found, or there is one and the search missed it [theory T85]."""
+    """Explain why there is no row: none can exist, none was found, or the search missed one that exists [theory T85]."""
     low, high = _variance_range(noise, stay)
     is_inside = low < V and (variance == "at_most" or high > V)
     if is_inside and (variance == "at_most" or (stay is None and not monotone)):

@@ -28,7 +28,7 @@ WEIGHT_DIGITS = 6
 """Digits of a weight after the point. Weights are added up exactly."""
 ONE_RECORD = ". Give every record an identifier of its own; where a person has several records, join it with a number."
 LARGEST_COUNT = COUNT_LIMIT - 1
-"""Of a cell and of all cells together, so that noise is added without leaving 64 bits."""
+"""Largest count of a cell and of all cells together, so that adding noise stays within 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _count(
     selected = ", ".join([*(f"c{place} AS c{at}" for at, place in enumerate(places)), *sums])
     sql = f"SELECT {selected} FROM {rows}{' GROUP BY ' + names if names else ''}"
     counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
-    # Counts before keys: where no count stands there is no key either.
+    # Counts before keys: a row without a count has no key either.
     for found, what, column in (("counted", "n", others.count), ("keyed", "k", others.key), ("weighed", "w", others.weight)):
         if found in counted.column_names and counted.column(found) != counted.column("found"):
             raise _first_invalid(source, session, rows, what, str(column), rule.records)

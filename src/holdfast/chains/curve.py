@@ -46,7 +46,7 @@ class TotalVariationCurve:
         return self._mean(step)
 
     def standard_error(self, step: int) -> float:
-        """Of `bound`. It is 0 where all pairs agree, which does not mean that the bound is known: use `upper`."""
+        """Standard error of `bound`. It is 0 if all pairs agree, which does not mean that the bound is known: use `upper`."""
         check_all_met(self.meetings)
         return float(np.std(self._lags_left(step), ddof=1)) / math.sqrt(self.meetings.pairs)
 

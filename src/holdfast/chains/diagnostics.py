@@ -56,7 +56,7 @@ class TraceSummary:
     burn_in: int
     """Steps made before the first."""
     acceptance_rate: float
-    """Of the second half of the burn-in; 1 for a Gibbs kernel."""
+    """Acceptance rate of the second half of the burn-in; 1 for a Gibbs kernel."""
     columns: dict[str, ColumnSummary]
 
 
@@ -130,7 +130,7 @@ def trace_summary(
 
 
 class Steps:
-    """Counts steps and tells of them."""
+    """Counts steps and reports them."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.done = total, progress, 0

@@ -64,5 +64,5 @@ def chain_seed(name: str, shape: Shape, target: LawTarget) -> str:
 
 
 def jump_rate(dimension: int) -> Fraction:
-    """Of Metropolis jumps exp(-rate |e|): near 1 for ten free dimensions and 2.5 for a hundred, as [DGGY22] has it, in quarters."""
+    """Rate of Metropolis jumps exp(-rate |e|): near 1 for ten free dimensions and 2.5 for a hundred, as [DGGY22] has it, in quarters."""
     return max(Fraction(1), Fraction(round(2 * math.log(dimension)), 4)) if dimension > 1 else Fraction(1)

@@ -250,7 +250,7 @@ class LineGibbs:
         self.check_state(z)
 
     def check_state(self, z: State) -> None:
-        """Refuse a state that is none, or too large."""
+        """Raise if the value is not a state, or is too large."""
         if not isinstance(z, np.ndarray) or z.dtype != np.int64:
             raise InvalidParameter(f"A state is an array of int64, which is never rounded. Got {getattr(z, 'dtype', type(z).__name__)}.")
         if z.shape != (self.target.cells,):
@@ -327,7 +327,7 @@ class LineGibbs:
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints]:
-        """Of every cell, beyond the limit where there is none."""
+        """Bounds of every cell, beyond the limit where there are none."""
         far = np.full(self.target.cells, 2 * self.limit, dtype=np.int64)
         lower, upper = self.target.lower, self.target.upper
         return -far if lower is None else lower.copy(), far if upper is None else upper.copy()

@@ -91,7 +91,7 @@ def meeting_times(
     exact_integer(lag + most, "lag + most")
     count = len(os.sched_getaffinity(0)) if workers is None else _at_least(workers, 1, "workers", "threads")
     if not isinstance(seed, str):
-        raise InvalidParameter(f"seed must be a text. Got {type(seed).__name__}. Any will do; the same text gives the same pairs.")
+        raise InvalidParameter(f"seed must be a text. Got {type(seed).__name__}. Any text works; the same text gives the same pairs.")
     times, met = np.empty(pairs, dtype=np.int64), np.empty(pairs, dtype=np.bool_)
     size = max(1, pairs // (UPDATES * count))
     pieces = [range(first, min(first + size, pairs)) for first in range(0, pairs, size)]

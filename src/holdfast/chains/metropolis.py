@@ -73,7 +73,7 @@ class Watched(NamedTuple):
     rows: Ints
     entries: Ints
     multipliers: Ints
-    """Of the first forms, those of the energy; what follows is there for its bounds. For absolute values the entries hold them already."""
+    """Multipliers of the first forms, those of the energy; the rest are for its bounds. For absolute values the entries hold them."""
     lower: Ints
     upper: Ints
 

@@ -60,7 +60,7 @@ class Moves(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Of the lattice that the moves generate."""
+        """Dimension of the lattice that the moves generate."""
 
     @property
     def words_per_pick(self) -> int: ...

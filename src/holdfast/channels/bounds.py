@@ -26,7 +26,7 @@ class BoundsLayout:
 
     @property
     def digest(self) -> str:
-        """Of all bounds and rows, of the order of cells in blocks, and of the columns in full."""
+        """Digest of all bounds and rows, of the order of cells in blocks, and of the columns in full."""
         given = self.inequalities
         rows = [[cells.tolist(), coefficients.tolist(), least] for cells, coefficients, least in given.rows]
         whole = hashlib.sha256(json.dumps(["bounds", rows]).encode())
@@ -37,7 +37,7 @@ class BoundsLayout:
         return whole.hexdigest()
 
     def shapes(self) -> tuple[Shape, ...]:
-        """Of all blocks that move."""
+        """Shapes of all blocks that move."""
         return tuple(shape for _, shape, _ in self.blocks.used_shapes() if not isinstance(shape, Pinned))
 
     def holds(self, counts: NDArray[np.int64]) -> bool:

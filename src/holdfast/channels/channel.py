@@ -190,7 +190,7 @@ class Channel:
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
 
     def check_input(self, counts: Ints) -> None:
-        """That the true table is one that the law is made for. The message holds no value; that it is refused tells that it is outside."""
+        """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
         if self.layout is not None and not self.layout.holds(counts):
             raise OutsideBounds(
                 "The table does not lie within the bounds of this mechanism. Correct the table, or give wider bounds: the message does not "

@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 MAX_DENSE_CELLS = 5_000
 LARGEST_COEFFICIENT = 2**31
-"""Of a query whose sums over moves are looked at in 64-bit integers."""
+"""Largest coefficient of a query whose sums over moves are computed in 64-bit integers."""
 PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
 ROOM_CELLS = 30_000_000
@@ -85,7 +85,7 @@ class ShapeCovariance:
         return self.variance.scale * float((self._project(values * self._signs) ** 2).sum()) + added
 
     def _is_kept(self, values: Floats) -> NDArray[np.bool_]:
-        """Of which blocks every move leaves the sum as it is. Decided for whole coefficients, in integers; others are taken as they are."""
+        """Find the blocks whose moves all leave the sum unchanged: in integers for whole coefficients, False for any others."""
         whole = values.astype(np.int64)
         given: NDArray[np.bool_] = (whole == values).all(axis=1) & (np.abs(values).max(axis=1, initial=0.0) < LARGEST_COEFFICIENT)
         if isinstance(self.shape, Free):
@@ -195,12 +195,12 @@ class Covariance:
 
     @property
     def relative_error(self) -> float:
-        """Of every variance given, at most (for estimates: one standard error)."""
+        """Largest relative error of the variances (for estimates: one standard error)."""
         return max((found.relative_error(of_cells=False) for found in self._known_shapes), default=0.0)
 
     @property
     def cell_error(self) -> float:
-        """Of the variance of every single cell, likewise."""
+        """Largest relative error of the variances of single cells."""
         return max((found.relative_error(of_cells=True) for found in self._known_shapes), default=0.0)
 
     @property
@@ -260,8 +260,8 @@ class Covariance:
 
 
 def covariance_of(drawing: Drawing) -> Covariance:
-    """Of the noise that a drawing adds; closed forms where they exist, else estimated from draws of the public law with a public key, as
-    far as these are affordable (COSTLY_CELLS).
+    """Covariance of the noise that a drawing adds: closed forms where they exist, else estimates from draws of the public law with a
+    public key, as far as these are affordable (COSTLY_CELLS).
 
     Where a chain draws, a closed form is that of the law aimed at.
     """
@@ -317,7 +317,7 @@ def _by_tries(sampler: BlockSampler) -> TypeGuard[Weighed]:
 
 
 def _unit_cost(sampler: BlockSampler) -> float:
-    """Of what a costly estimate is made of."""
+    """Cost of one draw of a costly estimate."""
     return sampler.try_cost if _by_tries(sampler) else cell_draws(sampler)
 
 
@@ -389,7 +389,7 @@ def _values(shape: Shape, draws: Floats) -> Floats:
 
 
 def _second_moments(shape: Shape, draws: Floats, weights: Floats) -> Floats:
-    """Of all pairs of cells, averaged over those that are alike."""
+    """Covariances of all pairs of cells, averaged over those that are alike."""
     found = alike(shape)
     return np.asarray((draws.T * weights) @ draws / weights.sum()) if found is None else found.matrix(draws, weights)
 
@@ -450,7 +450,7 @@ def _along(sampler: BlockSampler, count: int, words: Words) -> Ints:
 
 
 def standard_error(values: Floats, sampler: BlockSampler) -> Floats:
-    """Of the mean over the first axis; means of long batches where the draws of a chain depend on one another."""
+    """Standard error of the mean over the first axis, from means of long batches where the draws of a chain depend on one another."""
     if isinstance(sampler, ChainSampler):
         values = values.reshape(BATCHES, -1, *values.shape[1:]).mean(axis=1)
     return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))

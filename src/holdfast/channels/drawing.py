@@ -27,7 +27,7 @@ from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import choose
 
 FEW_TRIES = 2
-"""Tries up to which nobody waits for them."""
+"""Number of tries that still feels instant."""
 
 
 @dataclass(frozen=True)

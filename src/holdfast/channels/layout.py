@@ -41,7 +41,7 @@ class Layout(Protocol):
 
     @property
     def digest(self) -> str:
-        """Of all that tells it from other layouts: part of the channel's identity."""
+        """Digest of everything that distinguishes this layout: part of the channel's identity."""
 
     def holds(self, counts: NDArray[np.int64]) -> bool:
         """Whether a table, the true one or the published one, is what the law allows beside its kept totals. CONFIDENTIAL input."""
@@ -64,7 +64,7 @@ class LevelLayout:
 
     @property
     def digest(self) -> str:
-        """Of which cells make which units: a law of equal heights and masks is another one where these are others."""
+        """Digest of which cells make which units: laws with equal heights and masks differ if these do."""
         whole = hashlib.sha256(json.dumps(self.whole.fields).encode())
         whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").tobytes())
         return whole.hexdigest()
@@ -86,7 +86,7 @@ class LevelLayout:
                 yield name, margin, np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
 
     def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
-        """Of one number of the margin, for each unit of the level."""
+        """Variance of one number of the margin, for each unit of the level."""
         inside = [form.units(max(level - self.top, 0), mask) for form in forms]
         drawn = [number for number in self.blocks.shape_of if number < len(forms)]  # after them come the cells without noise
         if level >= self.top:

@@ -108,8 +108,8 @@ RoundingError: TypeAlias = AlongDirections | TwoWayError
 
 
 def rounding_error(sampler: RoundedSampler, label: tuple[str, ...], cell: float | None, count: int | None = None) -> RoundingError:
-    """Of the blocks that this sampler rounds; `cell`, on grids, is the closed form of the variance of the first cell. `count`: of draws for
-    an estimate, 0 for a bound; None is as many as usual.
+    """Covariance of the blocks that this sampler rounds; `cell`, on grids, is the closed form of the variance of the first cell. `count`:
+    draws for an estimate, 0 for a bound; None is as many as usual.
     """
     if isinstance(sampler, RoundedGrid2):
         assert cell is not None

@@ -95,7 +95,11 @@ def perturb(
         bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")
     ] = False,
     rescale: Annotated[
-        bool, typer.Option("--rescale", help="Fit the perturbation table to another number of cell keys. This changes its law, as is told.")
+        bool,
+        typer.Option(
+            "--rescale",
+            help="Fit the perturbation table to another number of cell keys. This changes the law of the noise; the card says so.",
+        ),
     ] = False,
     identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,

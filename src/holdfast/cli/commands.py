@@ -119,8 +119,12 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell every step on standard error; may stand anywhere.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a fault in Holdfast; may stand anywhere.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print each step to standard error. Can be given before or after the command.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a fault in Holdfast. Can be given before or after the command.")
+    ] = False,
 ) -> None:
     """Private count tables whose mandated totals hold exactly."""
 

@@ -1,7 +1,7 @@
 """How a command ends: one message and a documented exit code, whatever happened.
 
-Our own errors are told as they are. Ctrl-C and SIGTERM go through every cleanup; then the message says what stands in the ledger, asked of
-the ledger itself. An exception that nobody foresaw becomes one sentence without its text, which may quote the data; `--debug` shows the
+Our own errors are printed as they are. After Ctrl-C or SIGTERM every cleanup runs; then the message says what the ledger itself has
+recorded. An exception that nobody foresaw becomes one sentence without its text, which may quote the data; `--debug` shows the
 traceback. Under `--json` each of these is one JSON object on standard output instead.
 
 Once a release is published, nothing makes the command look like a failed one: a message that cannot be written, or a fault after that, ends
@@ -117,7 +117,7 @@ _current = _Ending([])
 
 
 def stands(standing: Standing) -> None:
-    """From here on, this says what stands in the ledger if the command is stopped."""
+    """From here on, `standing` says what the ledger has recorded if the command is stopped."""
     _current.standing = standing
 
 

@@ -103,7 +103,7 @@ class Exposure:
         )
 
     def _bounds(self, cell: int) -> tuple[int | None, int | None]:
-        """What the totals tell of a cell; nothing where they were not given or no bound was found."""
+        """What the totals reveal about a cell; None if they were not given or no bound was found."""
         if self.lower is None or self.upper is None or self.upper[cell] >= _UNBOUNDED:
             return None, None
         return int(self.lower[cell]), int(self.upper[cell])

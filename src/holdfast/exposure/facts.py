@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Why(StrEnum):
-    """Why a row stands in the table of what is exposed."""
+    """Why a row is in the table of exposed cells."""
 
     FIXED = "fixed"
     """The kept totals determine this cell."""
@@ -110,7 +110,7 @@ class JointFacts:
     """Releases whose kept totals are not all known."""
     values_contradict: bool = False
     crossed: tuple[tuple[str, ...], ...] = ()
-    """Columns that stand in one table only, table by table, where that is so of several: every combination was taken as possible."""
+    """Columns found in one table only, table by table, if several tables have such columns: every combination was taken as possible."""
     of_answers: bool = False
     """Whether these are real-valued answers over the same cells, taken as answers to one question. Unlike counts they may be negative."""
 

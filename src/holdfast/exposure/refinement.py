@@ -157,7 +157,7 @@ def _prefixes(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _union(tables: Sequence[NamedTable]) -> tuple[dict[str, Ints], list[Ints]]:
-    """All cells that stand in some table, those of the first table first and in its order."""
+    """All cells of any table, those of the first table first and in its order."""
     names = list(tables[0].columns)
     stacked = {name: np.concatenate([table.columns[name] for table in tables]) for name in names}
     n = len(stacked[names[0]])

@@ -45,7 +45,7 @@ class Zeros:
 
     @cached_property
     def digest(self) -> str:
-        """Of the numbers of the cells in the table's order."""
+        """Digest of the numbers of the cells in the table's order."""
         return sha256(np.ascontiguousarray(self.cells, dtype="<i8").tobytes()).hexdigest()
 
 

@@ -196,7 +196,7 @@ class _Parser:
             if group == "number":
                 return int(text)
             if group == "name" and self._quoted_codes and symbol in _EQUALITIES:
-                raise self._error(f"a code stands in single quotes: write {symbol} '{_requote(text)}'")
+                raise self._error(f"put a code in single quotes: write {symbol} '{_requote(text)}'")
             raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
         if group == "text":
             return _unquote(text)

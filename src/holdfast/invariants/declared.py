@@ -13,8 +13,8 @@ Ints = NDArray[np.int64]
 
 
 def broken_statements(kept: Kept, counts: Ints) -> Iterator[tuple[int, Rows]]:
-    """The statements, by number from 1, some of whose declared values the counts do not have. Which of their sums, and by how much, is
-    left open: it would tell of the counts.
+    """Return the statements, by number from 1, whose declared values differ from the counts. Which sums differ, and by how much, is not
+    said: it would reveal counts.
     """
     found: set[int] = set()
     for number, rows in zip(kept.statement_of, kept.rows, strict=True):

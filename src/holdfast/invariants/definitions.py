@@ -79,7 +79,7 @@ def _plain(values: Values) -> list[int] | int | None:
 
 
 def statement_of(given: dict[str, Any]) -> Statement:
-    """The statement that `definition` wrote down; InvalidStatement if it is none."""
+    """Return the statement that `definition` wrote. Raise InvalidStatement if it is not one."""
     try:
         return _statement_of(given)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -194,7 +194,7 @@ def _fields(statement: Margin | Subset | Linear) -> dict[str, Any]:
 
 
 def inequalities_from(given: Mapping[str, Any]) -> Iterator[Inequality]:
-    """The inequalities of one row of a run file or card; InvalidStatement where it is none."""
+    """Return the inequalities of one row of a run file or card. Raise InvalidStatement if it is not an inequality."""
     ways = [way for way in ("at_least", "at_most") if way in given]
     if not ways:
         raise InvalidStatement("a row needs at_least or at_most.")

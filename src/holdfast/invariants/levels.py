@@ -1,4 +1,4 @@
-"""Levels of hierarchies by name: what margin("state") means where state is no column but a level of the hierarchy of county."""
+"""Levels of hierarchies by name: what margin("state") means if state is not a column but a level of the hierarchy of county."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RowFamily:
     universe: Universe
     parts: tuple[str, ...] = ()
     part_of: NDArray[np.int32] | None = None
-    """Of named areas packed into one family: their names, and the area of each row; of a margin at levels of hierarchies: their units."""
+    """For named areas packed into one family, their names and the area of each row; for a margin at levels of hierarchies, their units."""
     values: tuple[int, ...] | int | None = None
     """What the sums are declared to be: one number for each row, or one for all."""
     levels: tuple[str, ...] = ()

@@ -231,7 +231,7 @@ def _check_text(text: object, what: str) -> None:
 
 
 def is_whole(value: object) -> bool:
-    """Whether it is a whole number; true and false are none."""
+    """True if the value is a whole number; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

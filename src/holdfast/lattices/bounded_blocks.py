@@ -93,7 +93,7 @@ def _is_free(blocks: Blocks, block: int) -> bool:
 
 
 def _join_groups(piece_of: Ints, given: Inequalities) -> dict[int, tuple[int, list[int]]]:
-    """Of every piece that a row touches: the name of its group, and the rows of that group."""
+    """Map every piece that a row touches to the name of its group, and list the rows of each group."""
     parent: dict[int, int] = {}
 
     def root(piece: int) -> int:

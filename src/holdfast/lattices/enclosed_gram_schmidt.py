@@ -217,7 +217,7 @@ def _largest_off_diagonal(square: Objects) -> int:
 
 
 def _newton(inverse: Objects, bits: int, square: Objects, diagonal: Sequence[int], wanted: int) -> Objects:
-    """(I - tril(S) / diag(S)) N in units of 2^-wanted, wanted >= bits. Rounded: any unit lower triangular matrix will do."""
+    """(I - tril(S) / diag(S)) N in units of 2^-wanted, wanted >= bits. Rounded: any unit lower triangular matrix works."""
     correction = (np.tril(square, -1) << wanted) // np.array(diagonal, dtype=object)
     change = as_objects(as_flint(correction) * as_flint(inverse)) >> bits
     return (inverse << (wanted - bits)) - np.tril(change, -1)

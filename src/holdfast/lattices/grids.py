@@ -46,7 +46,7 @@ def grid_order(families: Sequence[Ints]) -> tuple[Ints, tuple[int, ...]] | None:
 
 
 def _without_repeats(families: Sequence[Ints]) -> list[Ints]:
-    """Of families that part all cells only two: each of them is an axis of one place, and further ones say nothing new."""
+    """Keep two of the families that separate all cells: each is an axis of one place, and further ones add nothing."""
     single = [k for k, family in enumerate(families) if len(np.unique(family)) == len(family)]
     return [family for k, family in enumerate(families) if k not in set(single[2:])]
 

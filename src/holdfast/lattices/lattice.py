@@ -231,7 +231,7 @@ class Lattice:
         return (len(self._kept) if self._kept is not None else self.matrix.shape[0]) - self.rank
 
     def misfits(self) -> str:
-        """Why kept totals that are not drawn level by level are none, in a sentence for each; empty where there is nothing to say."""
+        """Explain why kept totals cannot be drawn level by level, a sentence for each reason; empty if there is nothing to say."""
         if self._kept is None:
             return ""
         return " ".join(_misfit_text(found, self._kept) for found in self.blocks.misfits[:MISFITS_TOLD])

@@ -140,7 +140,7 @@ def _depend(first: Ints, n: int, second: Ints, m: int, cells: int) -> bool:
 
 
 def _product_of_partitions(number: int, group: Ints) -> _Family | None:
-    """The family as a product of partitions; None where it is none.
+    """Return the family as a product of partitions; None if it is not a product.
 
     The classes of an axis are read off along one line through a cell that is in a sum, and then checked for all cells.
     """

@@ -40,8 +40,8 @@ def check_margins(universe: Universe, stated: Statement | Sequence[Statement]) -
 
 
 def _check_largest(sizes: Mapping[str, int], largest: Collection[frozenset[str]]) -> None:
-    """RequestTooLarge where `find_blocks` would come to it in the end: told from the columns alone, before thousands of margins are looked
-    at cell by cell.
+    """RequestTooLarge where `find_blocks` would come to it in the end: decided from the columns alone, before thousands of margins are
+    looked at cell by cell.
 
     Given:       margins of which none goes by all the columns of another; `sizes` of the axes.
     Proof:       cells that agree on the columns of all margins are linked with each other and with no others. So a component has the other

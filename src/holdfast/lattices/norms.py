@@ -39,7 +39,7 @@ class Norm:
         return self.power == 1
 
     def measure(self, z: Iterable[int]) -> int:
-        """Of an integer vector."""
+        """The norm of an integer vector, raised to its power."""
         return sum(abs(int(entry)) ** self.power for entry in z)
 
     def squared_length(self, measure: Fraction) -> Fraction:

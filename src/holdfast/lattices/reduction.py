@@ -147,7 +147,7 @@ class _Sets:
         self._rows_of: list[list[int]] = []
         known: dict[bytes, int] = {}
         self.first_number: dict[int, int] = {}
-        """Of families that are one array, as statements that repeat another one have, the first."""
+        """Keep the first of families that are one array, as statements that repeat another one have."""
         for number, (family, count) in enumerate(zip(families, counts, strict=True)):
             same = self.first_number.setdefault(id(family), number)
             self._rows_of.append(self._rows_of[same] if same < number else self._add(number, family, count, known))

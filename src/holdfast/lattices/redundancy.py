@@ -53,7 +53,7 @@ def redundant_names(kept: Kept, reduced: Reduced, blocks: Blocks) -> Iterator[st
 
 
 def _in_grid(block: Block, reduced: Reduced) -> Iterator[tuple[int, int]]:
-    """Of family k the rows with an earlier coordinate at its end are implied: the sums over that axis are kept already."""
+    """Rows of family k with an earlier coordinate at its end are implied: the sums over that axis are already kept."""
     first = block.cells.ravel()[0]
     present = [i for i, group in enumerate(reduced.groups) if group[first] >= 0]
     for axis, family in enumerate(present):

@@ -68,7 +68,7 @@ class Alike:
 
 @lru_cache(maxsize=64)
 def alike(shape: Shape) -> Alike | None:
-    """Of a block by its rows; None where these are not listed, or no two cells were found to be alike."""
+    """Symmetries of a block by its rows; None if these are not listed, or no two cells were found to be alike."""
     rows = shape.matrix()
     if rows is None:
         return None

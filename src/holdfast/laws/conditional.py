@@ -35,7 +35,7 @@ class ConditionalLaplace(Target):
         return f"P[y] proportional to exp(-{self.rate} |y - x|_1) {WITHIN}"
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        """For |y - x|_1. The weights of all tables sum to at least 1, that of x itself; a move is told by m of its cells; and
+        """For |y - x|_1. The weights of all tables sum to at least 1, that of x itself; a move is determined by m of its cells; and
         exp(-r |z|) <= exp(-r t / 2) exp(-r |z| / 2) beyond t: so at most exp(-r t / 2) coth(r / 4)^m."""
         half = float(self.rate) / 2
         return min(0.0, sum_upwards(-half * t, -lattice.dimension * math.log(math.tanh(half / 2))))

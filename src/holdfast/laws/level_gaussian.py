@@ -27,7 +27,7 @@ class LevelGaussian(Target):
     rho: Fraction
     measured: tuple[tuple[int, int, Fraction], ...]
     names: tuple[str, ...] = ()
-    """Of the measured margins, for the formula; no stream depends on them."""
+    """Names of the measured margins, for the formula; no stream depends on them."""
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -37,7 +37,7 @@ class Rounded(Target):
         )
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        """Of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
+        """Bound on the logarithm of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
         return tails.laplace_log_tail(lattice.cells, self.epsilon, max(t - rounding_radius(lattice), 0.0))
 
     def block_variance(self, shape: Shape) -> Variance | None:

@@ -49,7 +49,7 @@ from holdfast.privacy.conversions import zcdp_epsilon
 
 @dataclass(frozen=True)
 class Balance:
-    """What was granted to a data set, what is spent, what is left, in one currency; for one protected unit changing cell.
+    """Grants to a data set, what is spent and what is left, in one currency; for one protected unit changing cell.
 
     kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
     `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For

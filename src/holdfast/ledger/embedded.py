@@ -28,8 +28,8 @@ NO_LEDGER = "none"
 
 @dataclass(frozen=True)
 class NewLedger:
-    """A ledger that will be made here. Until then it has no releases; it answers what is asked of a ledger before a release is reserved,
-    and what stands in it after that.
+    """A ledger that will be made here. Until then it has no releases; it answers the questions
+    put to a ledger before a release is reserved, and after that from its entries.
     """
 
     place: Path

@@ -189,7 +189,7 @@ class Ledger:
         return [account.dataset for account in replay.accounts_of(self._store.read(self._chain))]
 
     def balances(self) -> list[Balance]:
-        """Of every data set, in the order of their first events."""
+        """Balances of every data set, in the order of their first events."""
         return [account.balance() for account in replay.accounts_of(self._store.read(self._chain))]
 
     # The steps of a release.
@@ -354,7 +354,7 @@ class Ledger:
             )
         return with_secrets(connection, self._id, current)
 
-    # What stands in the ledger.
+    # Reading the ledger.
 
     def reservation(self, dataset: str, release_id: str) -> Reservation | None:
         """The latest reservation under this name, in whatever state, with its secrets while it is open."""

@@ -258,7 +258,7 @@ def _file(path: Path, create: bool, read_only: bool) -> tuple[str, Engine]:
     label = f"the ledger {path.name!r}"
     if not path.is_file():
         if path.exists():
-            raise LedgerProblem(f"The place of {label} is no file. Give the path of a file.")
+            raise LedgerProblem(f"The place of {label} is not a file. Give the path of a file.")
         if not create:
             raise LedgerProblem(f"The file of {label} does not exist. Check the path, or make a new ledger: holdfast ledger grant.")
         if not path.absolute().parent.is_dir():

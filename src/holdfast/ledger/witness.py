@@ -266,7 +266,7 @@ class Witness:
                 told = f"The head of the ledger could not be remembered ({error.strerror})."
                 if strict:
                     raise LedgerProblem(
-                        f"{told} Nothing was drawn. What was reserved stands in the ledger: make room, and use --resume, or void it."
+                        f"{told} Nothing was drawn. The reservation is in the ledger: make room, and use --resume, or void it."
                     ) from None
                 logger.warning("%s It will be with the next step.", told)
 

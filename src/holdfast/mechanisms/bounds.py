@@ -129,13 +129,13 @@ def bounds_text(bounds: Bounds) -> str:
 
 
 def bounds_value(text: str) -> object:
-    """What stands in a run file for the text of a card."""
+    """The value in a run file for the text of a card."""
     found = _json(text)
     return found["column"] if isinstance(found, dict) and found.keys() == {"column"} else found
 
 
 def _json(text: str) -> Any:
-    """The value that a text has as JSON; the text itself where it is none."""
+    """Return the value of a text as JSON, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -32,7 +32,7 @@ class InvalidKey(Exception):
 
 @dataclass(frozen=True)
 class FloatText:
-    """A TOML float as it is written: it is refused wherever privacy depends on it, and shown as it stands in the file."""
+    """A TOML float as it is written: it is refused wherever privacy depends on it, and shown as the file has it."""
 
     text: str
 
@@ -47,7 +47,7 @@ class Key:
     required: bool = False
 
     def read(self, raw: object) -> Any:
-        """The value of what stands in the file, or InvalidKey."""
+        """Return the value of the key in the file, or raise InvalidKey."""
         return self.reader(self, raw)
 
     @property

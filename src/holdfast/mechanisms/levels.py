@@ -137,7 +137,7 @@ def _is_name(given: Any) -> TypeGuard[LevelName]:
 
 
 def rows_of(text: Any) -> list[dict[str, object]]:
-    """The rows of [[release.levels]] from the text of a card; ValueError where it is none, whatever stands there."""
+    """Return the rows of [[release.levels]] from the text of a card. Raise ValueError if it is not such a text."""
     try:
         given = json.loads(text)
     except (TypeError, RecursionError):

@@ -35,7 +35,7 @@ DEFAULT_DELTA = Fraction(1, 10**10)
 MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
 ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
-"""A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho may stand beside them, and composes better."""
+"""A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho can be given with them, and composes better."""
 NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
 
 
@@ -336,7 +336,7 @@ class Guarantee:
         return None if self.person is None else self.cost(self.person, delta=delta)
 
     def per_smallest_secret(self, *, delta: Exact | None = None) -> Promise:
-        """For two tables as near as the kept totals allow. Where smallest_secret_status is "lower bound", no pair may be that near."""
+        """For the two closest tables that the kept totals allow. If smallest_secret_status is "lower bound", they may be farther apart."""
         return self.cost(self.smallest_secret, delta=delta)
 
     def to_fields(self, *, delta: Exact | None = None) -> dict[str, Any]:
@@ -377,7 +377,7 @@ class Guarantee:
         return {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None}
 
     def overview(self) -> dict[str, str]:
-        """What a screen shows of it: fields, no sentences; first what was asked for."""
+        """The fields that a screen shows, without sentences; first the budget as requested."""
         person = self.per_person()
         same = [name for name, value in self.relation.to_fields().items() if value]
         return {

@@ -12,7 +12,7 @@ from holdfast.exact.parameters import BUDGET_RANGE, Exact, exact_fraction, exact
 SHORT = 12
 """Longest decimal, in characters, that is preferred to p/q."""
 SHORT_DIGITS, GIVEN_TEXT = 5, 14
-"""Most digits of an exact decimal that stands in a sentence; most characters of a number that someone gave."""
+"""Most digits of an exact decimal in a sentence; most characters of a number that a user gives."""
 FLOAT_DIGITS = 12
 """Digits of a rounded number in fields for machines."""
 

@@ -71,7 +71,7 @@ class Account:
 
     @property
     def can_resume(self) -> bool:
-        """Whether a release that is begun now could be gone on with: there is a secret, and a place for the second one."""
+        """True if a release begun now could be resumed: there is a secret, and a place for the second one."""
         return self.secret is not None and state_folder() is not None
 
     def opened(self) -> Ledger:
@@ -274,7 +274,7 @@ class Booked(Booking):
 
     def failed(self, error: OSError, output: Output) -> Exception:
         left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
-        return output_problem(error, output.folder, f"{left} Its charge stands in the ledger: go on with --resume when that is fixed.")
+        return output_problem(error, output.folder, f"{left} Its charge is in the ledger: resume with --resume when that is fixed.")
 
     def check_copy(self) -> None:
         raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")
@@ -296,7 +296,7 @@ class Booked(Booking):
 
 @contextlib.contextmanager
 def after_publication(resumable: bool = True) -> Iterator[None]:
-    """Steps of account once the folder has its name: that the ledger fails then does not undo that, and is told so."""
+    """Close the account once the folder has its name: a failure of the ledger does not undo the publication, and the message says so."""
     try:
         yield
     except WrongState:
@@ -370,7 +370,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 
 
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
-    """Refuse to go on with a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
+    """Refuse to resume a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
     asked = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint)
     same = ("mechanism", "parameters", "protect", "max_records", "universe", "statements", "revision_of", "answers", DISJOINT)
     if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
@@ -378,7 +378,7 @@ def check_same(found: Reservation, plan: Plan, order: Order) -> None:
 
 
 def check_resumable(found: Reservation, resume: bool) -> None:
-    """Refuse to go on with a release that is over, or that nobody asked to go on with."""
+    """Refuse to resume a release that is over, or that nobody asked to resume."""
     if not found.is_open:
         state = "published" if found.state == "closed" else found.state
         raise IdenticalRelease(

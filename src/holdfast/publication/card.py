@@ -105,7 +105,7 @@ class ReleaseInfo(Part):
     )
     language: Literal["en"] = Field(description="Language of the pages, as a code of ISO 639-1.")
     formulas: Literal["as they are", "marked"] = Field(
-        description="How texts stand in the CSV files that a spreadsheet would run because they begin with = + - @: 'as they are', or "
+        description="How the CSV files write texts that a spreadsheet would run because they begin with = + - @: 'as they are', or "
         "'marked' with an apostrophe before them. 'as they are' where there are none."
     )
 
@@ -289,9 +289,15 @@ class SamplerInfo(Part):
 class CellSpread(Part):
     """Standard deviation of the noise over the cells of the table."""
 
-    smallest: Spread | None = Field(description="That of the cell with the least noise; null if it depends on the data or was not found.")
-    median: Spread | None = Field(description="That of the cell in the middle; null if it depends on the data or was not found.")
-    largest: Spread | None = Field(description="That of the cell with the most noise; null if it depends on the data or was not found.")
+    smallest: Spread | None = Field(
+        description="The standard deviation of the cell with the least noise; null if it depends on the data or was not found."
+    )
+    median: Spread | None = Field(
+        description="The standard deviation of the cell in the middle; null if it depends on the data or was not found."
+    )
+    largest: Spread | None = Field(
+        description="The standard deviation of the cell with the most noise; null if it depends on the data or was not found."
+    )
 
 
 class MarginSpread(Part):
@@ -309,9 +315,9 @@ class LevelSpread(Part):
     level: Text = Field(description="The level, as named.")
     margin: Text = Field(description="The columns of the margin, or total.")
     units: Count = Field(description="Number of units of the level.")
-    smallest: Spread = Field(description="That of the unit with the least noise; 0 if it is kept.")
-    median: Spread = Field(description="That of the unit in the middle.")
-    largest: Spread = Field(description="That of the unit with the most noise.")
+    smallest: Spread = Field(description="The standard deviation of the unit with the least noise; 0 if it is kept.")
+    median: Spread = Field(description="The standard deviation of the unit in the middle.")
+    largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
 class ExpectedError(Part):
@@ -422,7 +428,7 @@ def canonical_bytes(card: Card) -> bytes:
 
 @functools.cache
 def schema() -> dict[str, Any]:
-    """JSON Schema of a card, as it stands in card.schema.json. Made once: a card may have very many problems."""
+    """JSON Schema of a card, as in card.schema.json. Made once: a card may have very many problems."""
     made = Card.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:holdfast:card:{SCHEMA_VERSION}", **made}
 

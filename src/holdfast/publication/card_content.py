@@ -1,4 +1,4 @@
-"""What stands on a card, from a release."""
+"""The content of a card, from a release."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def save_page(fields: dict[str, Any], path: Path) -> None:
 
 
 def perturbed_fields(made: Perturbed) -> dict[str, Any]:
-    """What is told of published tables, JSON-ready: no true count, key or noise enters."""
+    """The summary of published tables, JSON-ready: no true count, key or noise enters."""
     gaps = [{**gap._asdict(), "mean": str(gap.mean)} for gap in made.gaps]
     for gap in gaps:
         gap["words"] = gap_sentence(gap)

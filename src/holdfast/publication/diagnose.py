@@ -91,7 +91,7 @@ class Movement:
     acceptance_rate: float
     draws: int | None = None
     effective_sample_size: float | None = None
-    """Of so many draws, for the slowest of the recorded columns."""
+    """Effective number of draws, for the slowest of the recorded columns."""
     autocorrelation_sweeps: float | None = None
     columns: dict[str, dict[str, float | None]] | None = None
     note: str | None = None
@@ -501,7 +501,7 @@ def _movement(kernel: Kernel, seed: str, steps: int | None, progress: Progress |
 
 
 def _acceptance_rate(kernel: Kernel, seed: str, steps: int, progress: Progress | None) -> float:
-    """Of the second half of one chain."""
+    """Autocorrelation of the second half of one chain."""
     told = Steps(2 * steps, progress)
     with NoiseKey.for_tests("chain acceptance: " + seed) as key, key.stream(kernel.name) as words:
         state, _ = run_slices(kernel, kernel.start(words), steps, words, told)

@@ -43,7 +43,7 @@ TRIAL_BYTES = 1 << 16
 SHOWN = 10
 """Things in the way of a folder that a message lists; the rest is counted."""
 BYTES_A_ROW = 4
-"""Of a table on disk, for each cell: at least a digit, a comma, a code and an end of line."""
+"""Least bytes of a table on disk for each cell: a digit, a comma, a code and an end of line."""
 _HERE, _RENAME_EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
@@ -144,7 +144,7 @@ def check_output(output: Output, columns: Iterable[str], release_id: str, identi
 
 
 def try_to_write(folder: Path, cells: int) -> None:
-    """Make a folder with a file beside the final place, and remove both: rights alone do not tell of quotas and full disks. Refuse a disk
+    """Make a folder with a file beside the final place, and remove both: rights alone do not show quotas and full disks. Refuse a disk
     that has no room for so many cells.
     """
     parent = folder.absolute().parent

@@ -81,7 +81,7 @@ def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
-    """What this release exposes alone, and together with those before it, as far as that can be told: tables of counts with one another,
+    """What this release exposes alone, and together with those before it, as far as that is known: tables of counts with one another,
     answers with answers over the same cells.
     """
     before = published(earlier)
@@ -125,7 +125,7 @@ def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointF
 
 
 def published(releases: Iterable[Reservation]) -> list[Reservation]:
-    """Those that are published or may yet be; what was given up is not."""
+    """Releases that are published or may yet be; not those that were given up."""
     return [release for release in releases if release.counts and release.state != "voided-spent"]
 
 

@@ -111,7 +111,7 @@ def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
 
 
 def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None, *, marked: bool = False) -> list[KeptLine]:
-    """The rows of a kept.csv of a table with these columns; ValueError if it is none."""
+    """Return the rows of a kept.csv of a table with these columns. Raise ValueError if it is not one."""
     read = int if grid is None else grid.steps
     with open(path, encoding="utf-8", newline="") as file:
         rows = [list(map(unmark, row)) for row in csv.reader(file)] if marked else list(csv.reader(file))
@@ -142,7 +142,7 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, 
 
 
 def fixed_csv(exposure: Exposure, *, marked: bool = False) -> bytes:
-    """The cells that the kept totals fix, by their codes, before anything is published: no count stands in it."""
+    """The cells that the kept totals fix, by their codes, before anything is published: it holds no count."""
     return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns, marked)
 
 

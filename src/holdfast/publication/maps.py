@@ -170,6 +170,6 @@ def _written(plan: Plan, level: Level) -> Iterator[Written]:
 def _ambiguous(one: Written, columns: Sequence[str]) -> str:
     *above, last = columns
     return (
-        f"The code {shorten(one.code)!r} of the map could mean several areas: codes of {last!r} are told apart by {' and '.join(above)}. "
+        f"The code {shorten(one.code)!r} of the map could mean several areas: codes of {last!r} are unique within {' and '.join(above)}. "
         f"Name with map_code a property that holds them together, such as {shorten(one.joined)!r}."
     )

@@ -102,7 +102,7 @@ def check_date(date: str | None) -> None:
 
 
 def _check_revision(release_id: str, revises: object) -> None:
-    """What the card will say of the earlier release; a card that could not be made would be found out after the charge."""
+    """What the card will say of the earlier release; a card that could not be made would be noticed only after the charge."""
     if revises is None:
         return
     earlier, rows = revises if isinstance(revises, tuple) and len(revises) == 2 else (None, None)

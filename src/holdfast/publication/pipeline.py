@@ -205,7 +205,7 @@ def carry_out(
 
 
 def _check_output(output: Output, plan: Plan, release_id: str) -> None:
-    """That the output can be written, and does not hold this very release already: before anything is drawn."""
+    """Raise if the output cannot be written or already holds this very release: before anything is drawn."""
     facts = plan.facts
     if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
         logger.warning("%s", formulas_warning(risky))

@@ -121,17 +121,17 @@ class Plan:
 
     @property
     def sum_digits(self) -> int:
-        """Of the standard deviation of a sum of cells."""
+        """Digits shown of the standard deviation of a sum of cells."""
         return 2 if self.covariance is not None and self.covariance.sums_are_rough else 6
 
     @property
     def step(self) -> float:
-        """What one step of the noise is: 1 for counts, the step of the grid for answers. Errors are told in values."""
+        """What one step of the noise is: 1 for counts, the step of the grid for answers. Errors are given in values."""
         return 1.0 if self.facts.grid is None else float(self.facts.grid.step)
 
     @cached_property
     def covariance(self) -> Covariance | None:
-        """Of the noise; None where there is none, or it depends on the data."""
+        """Formula of the noise's law; None if there is no noise, or it depends on the data."""
         target = self.drawing.channel.target
         return covariance_of(self.drawing) if target.publishes_cells and target.reads is Reads.NOTHING else None
 

@@ -26,7 +26,7 @@ class Price:
     problem: str | None
     """Why the ledger would refuse the release; None: it would take it."""
     resumable: bool
-    """Whether a secret seals the key, so that an interrupted draw can be gone on with."""
+    """True if a secret seals the key, so that an interrupted draw can be resumed."""
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""

@@ -36,7 +36,7 @@ class Readable:
 
     @property
     def language(self) -> str:
-        """Of its pages and figures."""
+        """Language of its pages and figures."""
         return ENGLISH
 
     @property

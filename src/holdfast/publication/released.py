@@ -70,7 +70,7 @@ class ReleasedTable:
 
     @property
     def standard_deviations(self) -> NDArray[np.float64] | None:
-        """Of the noise in each count; None where it depends on the data, no number (nan) where it was not estimated."""
+        """Standard deviations of the noise in each count; None if they depend on the data, nan where not estimated."""
         return self._deviations
 
     @property

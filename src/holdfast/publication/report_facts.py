@@ -50,7 +50,7 @@ def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
 
 
 def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
-    """Of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
+    """Errors of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
     if plan.covariance is None:
         return ()
     if plan.expected_error.levels:
@@ -61,7 +61,7 @@ def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
 
 
 def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
-    """Of every level below the whole table; those left out whose standard deviations are not all known."""
+    """Shares of every level below the whole table, without those whose standard deviations are not all known."""
     found = map(facts.shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]
 

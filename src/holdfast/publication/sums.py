@@ -252,7 +252,7 @@ def _plain_sums(found: ShapeCovariance, groups: Ints, units: int) -> Floats:
 
 
 def _sums_at_levels(found: ShapeCovariance, groups: Ints, units: int) -> Floats | None:
-    """Of a product of hierarchies whose units are those of a level along each axis; None where they are not, or the law is another."""
+    """Variances for a product of hierarchies whose units are those of a level along each axis; None if they are not, or for another law."""
     shape, variance = found.shape, found.variance
     other = variance.matrix is not None or variance.form is not None or found.rounding is not None or bool(variance.rounding)
     if not isinstance(shape, Levels) or other:
@@ -295,7 +295,7 @@ def _pattern_by_pattern(found: ShapeCovariance, groups: Ints, out: Floats, left:
 
 
 def _by_layout(layout: LevelLayout, target: LevelGaussian, universe: Universe, level: Level) -> Floats | None:
-    """Of the units of a level of the budget, in the order of `unit_numbers`; units without noise have none."""
+    """Standard deviations of the units of a level of the budget, in the order of `unit_numbers`; 0 for units without noise."""
     names = [_named_level(universe, name) for name in layout.names[1:]]
     here = 0 if not level.columns else names.index(level) + 1 if level in names else None
     if here is None:

@@ -145,7 +145,7 @@ class ViewMaker:
             raise no_table(base)  # a cell that the totals fix is no multiple
         if not self.is_view(counts, out, base, nonnegative=nonnegative):
             raise InvariantBroken(
-                "The publication view does not keep the totals, or is not what was asked for. This is a fault in Holdfast."
+                "The publication view does not keep the totals, or is not the requested one. This is a fault in Holdfast."
             )
         return out
 

@@ -28,7 +28,7 @@ MAX_STREAMS = 2**30
 MAX_BLOCKS = 2**34
 """256 GiB of keystream."""
 
-_WHAT_TO_DO = 'Open a subkey with key.derive("part 2") and go on with it, or use a new key.'
+_WHAT_TO_DO = 'Open a subkey with key.derive("part 2") and continue with it, or use a new key.'
 
 
 class Claim:
@@ -63,12 +63,12 @@ class Claims:
             if tag in self._claimed:
                 raise StreamReused(
                     f"The stream {show_label(label)} was opened before from this key; a second copy would repeat its words. "
-                    "Use the first one, go on with key.resume(..., position=its position), or choose another label."
+                    "Use the first one, continue with key.resume(..., position=its position), or choose another label."
                 )
             return self._record(tag, position)
 
     def reclaim(self, tag: bytes, position: int, label: Label) -> Claim:
-        """Like `claim`, but an earlier claim is taken over if it stands at exactly `position`; its stream is closed."""
+        """Like `claim`, but take over an earlier claim whose stream is at exactly `position`, and close that stream."""
         with self._lock:
             old = self._claimed.get(tag)
             if old is not None and old.position != position:

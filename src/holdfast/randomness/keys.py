@@ -108,7 +108,7 @@ class NoiseKey(NotCopied):
 
     @classmethod
     def unseal(cls, sealed: bytes, secret: bytes, second: bytes) -> Self:
-        """The key that `seal` put away. It does not know what the first object handed out: use it to draw the same again, nothing else."""
+        """The key that `seal` stored. It does not know what the first object handed out: use it to draw the same again, nothing else."""
         master, is_private = unseal(sealed, secret, second)
         return cls._open(master, is_private, Claims())
 

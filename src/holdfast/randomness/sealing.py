@@ -1,4 +1,4 @@
-"""A noise key put away for an interruption: encrypted under two secrets, one that the user keeps and one made for this key alone.
+"""A noise key stored across an interruption: encrypted under two secrets, one that the user keeps and one made for this key alone.
 
     sealed = version byte, 16 bytes of salt, 12 bytes of nonce, AES-256-GCM(master secret) under HMAC-SHA-256(second, scrypt(secret, salt))
 

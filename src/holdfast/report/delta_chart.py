@@ -36,7 +36,7 @@ END, BASE = WIDTH - RIGHT, TOP + PLOT
 AXIS, LINE = 52, 17
 LOWEST = 1e-20
 ROWS = 12
-"""Of the table of data, about."""
+"""Approximate number of rows in the table of data."""
 STYLES = (
     {"stroke": INK, "stroke_width": "2.4"},
     {"stroke": MAIN, "stroke_width": "1.6"},

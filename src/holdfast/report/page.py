@@ -168,7 +168,7 @@ def mechanism_words(say: Say, mechanism: Card) -> str:
 
 
 def formula(law: str) -> Html:
-    """A law as it stands on a page; the style keeps it on one line where there is room."""
+    """Format a law for a page; the style keeps it on one line if there is room."""
     return tag("span", capital(law), class_="formula")
 
 
@@ -251,7 +251,7 @@ def exposed_words(card: Card, shown: int) -> Html:
 
 
 def sentences(said: Iterable[str | None]) -> Html:
-    """One after the other; None is none."""
+    """Join the pieces with blanks, leaving out None."""
     return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
 
 
@@ -268,7 +268,7 @@ def _is_squared(card: Card) -> bool:
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
-    """The promise in numbers: what was asked for, then one person, one unit of distance and the smallest secret where they are others."""
+    """The promise in numbers: the budget as requested, then one person, one unit of distance and the smallest secret where these differ."""
     guarantee, say = card["guarantee"], say_of(card)
     protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
     one = say("page.cost_one", protected=protected)
@@ -311,7 +311,7 @@ def promised(say: Say, costs: Card) -> str:
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:
-    """Whether what was asked for is what is promised, as both are shown."""
+    """True if the requested and the promised budget look the same on the page."""
     return all(costs.get(key) is not None and short(value) == short(costs[key]) for key, value in asked.items())
 
 

@@ -40,8 +40,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under its own heading; its figures stand side by side where there is room. What is `after` them, if anything, comes
-    last; a single figure then stands beside the body.
+    """A part of a page under its own heading; its figures are side by side if there is room. What is `after` them, if anything, comes
+    last; a single figure is then beside the body.
     """
 
     name: str

@@ -252,7 +252,7 @@ def _others(card: Card, say: Say) -> Html:
 
 
 def _exposed_words(card: Card) -> tuple[Html, ...]:
-    """What else tells of counts: totals of zero, the list of cells, a revision."""
+    """What else reveals counts: totals of zero, the list of cells, a revision."""
     zeros = card["kept"]["zeros"]
     return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card)))))
 

@@ -27,18 +27,18 @@ from holdfast.wording.budget import who
 
 
 def check_source(table: TableSection, folder: str) -> None:
-    """That the source is there, and that a query goes with a database and only with one."""
+    """Raise if the source does not exist, or if there is a query without a database or a database without a query."""
     if is_url(table.source):
         if table.query is None:
             raise Problem(("table", "query"), 'this key is missing: a database URL needs a query. Write query = "SELECT ... FROM ...".')
         return
     if table.query is not None:
-        raise Problem(("table", "query"), "this key belongs to a database URL, and source is none. Leave it out.")
+        raise Problem(("table", "query"), "this key belongs to a database URL, and source is not a URL. Leave it out.")
     check_file(("table", "source"), table.source, folder)
 
 
 def check_file(place: Place, path: str, folder: str) -> None:
-    """That a file is there; nothing is read."""
+    """Raise if the file does not exist; nothing is read."""
     trouble = file_trouble(os.path.join(folder, path))
     if trouble is not None:
         raise Problem(place, f"{file_label(path)} {trouble}. (Paths start at the folder of the run file.)")
@@ -55,7 +55,7 @@ def check_universe(table: TableSection, folder: str) -> None:
         if not listed:
             raise Problem(("table", "cells"), 'with count, cells is a list of columns. Got a table. Write cells = ["state", "county"].')
         if table.count in table.cells:
-            raise Problem(("table", "count"), f"column {quoted(table.count)} stands in cells too. Name the column that holds the counts.")
+            raise Problem(("table", "count"), f"column {quoted(table.count)} is in cells too. Name the column that holds the counts.")
         if table.universe == "observed":
             raise Problem(
                 ("table", "universe"),
@@ -166,7 +166,7 @@ def _check_known(per: str | None, protected: str) -> None:
 
 
 def _check_per(made: Mechanism, per: str | None, protected: str) -> None:
-    """That `per` stands only where there is a budget, and that the mechanism has taken it over."""
+    """Raise if `per` is given without a budget, or if the mechanism has not taken it over."""
     if per is not None and not made.has_budget:
         given = "".join(f" with {name} = {value}" for name, value in made.parameters.items())
         raise InvalidKey("per", f'this key says what a budget is for, and mechanism = "{made.name}"{given} has none. Leave it out.')
@@ -194,7 +194,7 @@ def _meaning(made: Mechanism, one: str, table: TableSection) -> str:
     asked = _numbers(numbers)
     if not made.per_distance:
         return f"{asked} for {one}"
-    # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice will do.
+    # What a unit of distance costs a person follows from the promise, whatever the cells: the smallest lattice works.
     guarantee = made.channel(Facts(Lattice([[1, 1]]), protect=table.protect, max_records=table.max_records)).guarantee
     cost = guarantee.cost(guarantee.distance.person_moving(table.max_records))
     person = _numbers({name: getattr(cost, name) for name in numbers})

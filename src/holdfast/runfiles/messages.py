@@ -149,7 +149,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     reason = told[: where.start()] if where else told
     line = int(where[1]) if where and where[1] else None
     column = f" at column {where[2]}" if where and where[2] else " at the end of the file" if where else ""
-    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. Texts stand in double quotes, lists in brackets.", line)
+    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. Put texts in double quotes, lists in brackets.", line)
 
 
 def dotted(place: Place) -> str:
@@ -182,7 +182,7 @@ def found(value: object, place: Place = ()) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as it stands in TOML, shortened."""
+    """Return a text as TOML writes it, shortened."""
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in json.dumps(shown, ensure_ascii=False))
 
@@ -208,7 +208,7 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
     other = OTHER_WORDS.get(dotted(place))
     home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
-    advice = f"Did you mean {other}? " if other else f"It stands in [{home}]: move it there. " if home else nearest(word, known)
+    advice = f"Did you mean {other}? " if other else f"It belongs to [{home}]: move it there. " if home else nearest(word, known)
     return f"there is no such key. {advice}Keys of {dotted(place[:-1])}: {', '.join(known)}."
 
 
@@ -228,7 +228,7 @@ _MUST_BE = {
 def explain(
     errors: Sequence[Mapping[str, Any]], keys_at: Callable[[Place], Sequence[str]], sections: Mapping[str, Sequence[str]], toml: str
 ) -> Problem:
-    """The one problem to tell of those Pydantic found: a misspelt key before what it leaves missing, then the first in the file."""
+    """Choose the problem to report among those Pydantic found: a misspelt key before what it leaves missing, then the first in the file."""
     lines = key_lines(toml)
     first = min(errors, key=lambda error: (error["type"] != "extra_forbidden", line_of(lines, error["loc"]) or 0))
     place, kind, value = tuple(first["loc"]), first["type"], first["input"]
@@ -244,12 +244,12 @@ def explain(
 
 
 def not_one_of(value: object, choices: Sequence[str]) -> str:
-    """The message for a word that is none of the choices."""
+    """The message for a word that is not one of the choices."""
     return f"must be one of {', '.join(map(quoted, choices))}. Got {found(value)}. {_close(value, choices)}".rstrip()
 
 
 def of_key(error: InvalidKey, raw: object) -> Problem:
-    """The problem that a mechanism found with one of its keys, where `raw` stands in the file."""
+    """The problem that a mechanism found with one of its keys; `raw` is its value in the file."""
     return Problem(("release", error.key), f"{error.message.replace(GOT, found(raw))} {_close(raw, error.choices)}".rstrip())
 
 

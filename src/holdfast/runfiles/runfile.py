@@ -370,7 +370,7 @@ def _stem(source: str) -> str:
 
 
 def in_answer(problem: Problem) -> Problem:
-    """The same problem where [answer] stands in place of [table], and value in place of count."""
+    """Return the problem with [answer] in place of [table], and value in place of count."""
     place = tuple({"table": "answer", "count": "value"}.get(str(part), part) for part in problem.place)
     return Problem(place, problem.text, problem.line)
 

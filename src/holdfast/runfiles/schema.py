@@ -19,7 +19,7 @@ from holdfast.wording.run_keys import said_of
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
 BESIDE = "holdfast.schema.json"
-"""The name under which the schema stands beside a run file."""
+"""Name of the schema's file beside a run file."""
 FIRST_LINE = f"#:schema ./{BESIDE}"
 """The first line of a run file: editors find the schema by it."""
 
@@ -82,7 +82,7 @@ def _one_shape(found: list[Any]) -> Any:
 
 
 def _describe(properties: dict[str, Any], section: str) -> None:
-    """Each key with its sentence, also in tables that mechanisms list. What stands beside a reference does not count in draft 7."""
+    """Each key with its sentence, also in tables that mechanisms list. Draft 7 ignores what is beside a reference."""
     for name, shape in properties.items():
         if (said := said_of(section, name)) is not None:
             properties[name] = {"description": said, **({"allOf": [shape]} if "$ref" in shape else shape)}

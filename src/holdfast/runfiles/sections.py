@@ -454,7 +454,7 @@ class ReleaseSection(Section):
 
     @property
     def own(self) -> dict[str, Any]:
-        """The mechanism's keys, as they stand in the file."""
+        """The mechanism's keys, as in the file."""
         return dict(self.model_extra or {})
 
 

@@ -17,7 +17,7 @@ DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_BLOCK, OPEN_COIN, REJECTED = 0, 1, 
 ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, NUMERATOR, FULL, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
 STATE_SIZE = 15
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
-"""Of which kind the decision is that exact arithmetic has made; 0 for none."""
+"""The kind of decision that exact arithmetic has made; 0 for none."""
 # `walk` is level_sequence.Walk; `spread` and `pairs` are levels_gaussian.Spread and Pairs. They are unpacked once for a table: an attribute
 # taken for every line would double the time of short ones.
 # Columns of a stage, and of each of its axes after them.

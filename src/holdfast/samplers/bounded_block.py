@@ -62,7 +62,7 @@ class BoundedBlock:
 
     @classmethod
     def of(cls, shape: Bounded) -> BoundedBlock:
-        """Of a block of any shape: its kept sums are whatever all its moves leave as it is."""
+        """Return the bounded block of any shape: its kept sums are those that all its moves leave unchanged."""
         moves = algebra.as_matrix(shape.basis()).transpose()
         kept = algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(moves))).T
         lower, upper = (tuple(b) if isinstance(b, tuple) else (b,) * shape.size for b in (shape.lower, shape.upper))

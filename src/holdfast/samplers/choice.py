@@ -131,7 +131,7 @@ def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, 
 
 
 def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
-    """Why it is refused; what could be drawn instead is found out where the whole table is known (channels/alternatives.py)."""
+    """Explain why it is refused; channels/alternatives.py, which knows the whole table, finds what could be drawn instead."""
     named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
     block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
     number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
@@ -232,7 +232,7 @@ def _on_request(cost: float, most: float) -> str:
 
 
 MOST_CELLS = 1000
-"""Of a block that is drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
+"""Most cells of a block drawn by classes or by rejection: beyond, not even its kept sums are worked out."""
 FEW_TOTALS = 1 << 13
 """Class totals that are weighed faster than a batch of tries is made."""
 MOST_GAUSSIAN = 20

@@ -179,7 +179,7 @@ class EnclosedCoordinate(Coordinate):
             if (fixed := self.orthogonal.at(bits).rounded_mu(i, FRACTION_BITS)) is not None:
                 return [int(value) for value in fixed]
             bits *= 2
-        raise PrecisionExhausted("A coefficient of this block lies on the border of two numbers. Keep one total less.")
+        raise PrecisionExhausted("A coefficient of this block lies on the border of two numbers. Drop one of the kept totals.")
 
     def _balls(self, v: Sequence[int]) -> tuple[arb, arb]:
         """s^2 and c_i, at flint's current precision."""

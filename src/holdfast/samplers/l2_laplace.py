@@ -50,7 +50,7 @@ Proposal: TypeAlias = Callable[[int, Words], NDArray[np.int64]]
 
 WORD_BITS = 32
 DENOMINATOR = 1 << 20
-"""Of the ratio of the two epsilons where it is irrational: its relative loss is below 2^-20 sqrt(cells)."""
+"""Denominator of the ratio of the two epsilons if it is irrational: its relative loss is below 2^-20 sqrt(cells)."""
 PILOT_UNIT = Fraction(1, 1 << 10)
 """The pilot rounds exponents down to multiples of this."""
 SURE_EXPONENT = 64.0

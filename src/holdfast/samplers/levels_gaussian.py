@@ -178,7 +178,7 @@ class LevelsGaussian:
 
     @property
     def keep_error(self) -> float:
-        """Of the doubles' exp(sum of logarithms): four times what relative errors of 2^-50 give, as s^2 has up to 2^-48, and the sums'."""
+        """Error of exp(sum of logs) in doubles: four times what relative errors of 2^-50 give, as s^2 has up to 2^-48, and the sums'."""
         smallest = float(self.sigma_squared) / 2**self.axes
         return 2 * self.sequence.free_cells * (4 * float(log_theta_error(smallest)) + 2.0**-52 + 2.0**-60)
 

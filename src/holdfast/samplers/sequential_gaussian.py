@@ -56,7 +56,7 @@ CHUNK_PAIRS = 1 << 15
 CLOSE_TO_ONE = 0.0005
 """Bounds of the tries, as logarithms, below which nothing sharper is computed."""
 ROW_NEAR = 1 << 16
-"""Cells of a row whose variances are told apart in expected tries."""
+"""Cells of a row whose variances count separately in expected tries."""
 SMALL_DRAW = 1 << 11
 """Cells up to which exact rationals in Python are faster than loading Numba."""
 LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)

@@ -177,7 +177,7 @@ Floats = NDArray[np.float64]
 MOST_SIZE = 2.0**16
 """Sizes of a centre up to which the band is proved."""
 LEAST_VARIANCE = Fraction(1, 1 << 8)
-"""Of a cell: below, its noise is zero except with probability e^-100."""
+"""Least variance of a cell: below, its noise is zero except with probability e^-100."""
 CHUNK_PAIRS = 1 << 15
 
 _COMPILED = "holdfast.samplers._tree_compiled"

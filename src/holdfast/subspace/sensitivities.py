@@ -104,7 +104,7 @@ def linear_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighb
 
 
 def same_invariants_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighbours = "replace-one") -> Sensitivities:
-    """Of neighbours with the same invariants alone, exact: a_z - a_z' where C a_z = C a_z', and a_z where C a_z = 0.
+    """Sensitivities for neighbours with the same invariants alone, exact: a_z - a_z' where C a_z = C a_z', and a_z where C a_z = 0.
 
     Guarantees:  l1 and l2_squared bound the distance of A(x) and A(x') for all neighbours x, x' with C A(x) = C A(x'). Where neighbours
                  add or remove one person, twice the distance bounds those who replace one by another too. NothingLeft where there are no

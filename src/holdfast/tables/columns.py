@@ -1,7 +1,7 @@
 """One column at a time: codes become small integers beside a list of distinct codes, counts become checked 64-bit integers.
 
 Columns arrive in pieces (Arrow arrays), so that memory holds four bytes per code and eight per count, not the text of a whole file.
-Messages name the source, the column and the row (1 is the first row of data, a header is not counted), never what stands there.
+Messages name the source, the column and the row (1 is the first row of data, a header is not counted), never the value.
 """
 
 from __future__ import annotations

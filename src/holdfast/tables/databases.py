@@ -38,7 +38,7 @@ _READ_ONLY: dict[str, dict[str, Any]] = {"postgresql": {"postgresql_readonly": T
 QUERY_SECONDS = 3600
 """What a query may take, unless the office says otherwise."""
 _LOOK_AGAIN = 0.2
-"""Seconds after which a query that is over its time is told again to stop."""
+"""Seconds between attempts to cancel a query that has timed out."""
 _STEPS = 10_000
 """Instructions of SQLite after which it looks at the time, and Python at Ctrl-C."""
 
@@ -51,7 +51,7 @@ _NOT_FOUND = ("42P01", "42883", "42704")
 """PostgreSQL's codes for tables, functions or operators, and types that it does not find."""
 
 _OF_THE_STATEMENT = ("ParserException", "SyntaxException", "CatalogException", "BinderException")
-"""Errors of DuckDB that tell of the statement and of nothing it touches."""
+"""Errors of DuckDB that describe the statement and nothing it touches."""
 
 
 def is_url(data: Any) -> bool:

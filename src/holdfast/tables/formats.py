@@ -24,7 +24,7 @@ _WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 @dataclass(frozen=True)
 class Format:
     """A format. `write` puts a pyarrow.Table into an open file; `read` gives back the table with its codes as they were. `rows` is how many
-    a file says it has, before it is read: a few bytes may stand for a table of any size. None where only reading tells; then the size of
+    a file says it has, before it is read: a few bytes may declare a table of any size. None where only reading tells; then the size of
     the file limits it.
     """
 
@@ -51,7 +51,7 @@ def _read_parquet(path: Path) -> Any:
     with pq.ParquetFile(path) as file:
         _check_nothing_more(file, path.stat().st_size)
         texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    # Texts stay as they are stored, each once: a long one that stands in many rows would fill the memory.
+    # Texts stay as they are stored, each once: a long one repeated in many rows would fill the memory.
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         if file.num_row_groups < 2:
             return file.read()

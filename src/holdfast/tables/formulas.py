@@ -1,4 +1,4 @@
-"""Texts that a spreadsheet would run when it opens a CSV file: they begin with = + - @, a tab or a carriage return, and are no numbers.
+"""Texts that a spreadsheet would run when it opens a CSV file: they begin with = + - @, a tab or a carriage return, and are not numbers.
 
 Marked, such a text has one more apostrophe before it, by which spreadsheets know a text. Apostrophes that stand there already change
 nothing, so that unmarking gives every text back as it was.
@@ -72,7 +72,7 @@ def unmark_frame(frame: Any, codes: int) -> Any:
 
 
 def _formulas(column: Any) -> Any:
-    """Which texts are formulas; those that are missing are none."""
+    """Return which texts are formulas; missing ones are not."""
     import pyarrow.compute as pc
 
     numbers = pc.match_substring_regex(column, f"^(?:{_NUMBER})$")

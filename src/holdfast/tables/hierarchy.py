@@ -35,7 +35,7 @@ class Hierarchy:
         self._parents = dict(parents)
         unknown = next((parent for parent in children if parent is not None and parent not in self._parents), None)
         if unknown is not None:
-            raise InvalidHierarchy(f"Code {children[unknown][0]!r} lies under {unknown!r}, which is no code of the tree. List it too.")
+            raise InvalidHierarchy(f"Code {children[unknown][0]!r} lies under {unknown!r}, which is not a code of the tree. List it too.")
         self._depth: dict[str, int] = {}
         self._span: dict[str, tuple[int, int]] = {}
         self._leaves: tuple[str, ...] = ()
@@ -321,7 +321,7 @@ def _lines_of(source: str | os.PathLike[str] | Iterable[str | tuple[str, str]]) 
     if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source and source.lower().endswith(".hrc")):
         source = _read_tree(Path(source))
     if isinstance(source, str):
-        # Not splitlines(), which also splits at characters that may stand in a code.
+        # Not splitlines(), which also splits at characters that a code may contain.
         return source.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     return source
 

@@ -22,7 +22,7 @@ LABEL_FORM = (
     "control or direction marks"
 )
 MOST_LABELS = 100_000
-"""They stand on the card in full."""
+"""Most labels: the card lists them in full."""
 
 Codes: TypeAlias = tuple[str, ...]
 
@@ -99,7 +99,7 @@ class Labels:
         return given.label(tuple(codes[name] for name in given.by))
 
     def taken_for_code(self, column: str, text: str, codes: Collection[str]) -> str:
-        """That a text which is no code is the label of some of these codes, as a sentence without its end; empty where it is not."""
+        """Say that a text that is not a code is the label of some of these codes, as a sentence without its end; empty if it is not."""
         given = self._of.get(column)
         labelled = {} if given is None or text in codes else given.codes
         found = list(dict.fromkeys(own[-1] for own, label in labelled.items() if label == text and own[-1] in codes))
@@ -115,7 +115,7 @@ class Labels:
         """Those that this table uses; refused where a column or a code does not fit."""
         made = Labels(tuple(_fitted(given, universe) for given in self.columns))
         if (number := sum(len(given.codes) for given in made.columns)) > MOST_LABELS:
-            raise RequestTooLarge(f"Labels stand on the card, {MOST_LABELS:,} at most. Got {number:,}. Label fewer columns.")
+            raise RequestTooLarge(f"Labels are written to the card, {MOST_LABELS:,} at most. Got {number:,}. Label fewer columns.")
         return made
 
 

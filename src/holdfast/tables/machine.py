@@ -41,7 +41,7 @@ def _of_machine() -> int | None:
 
 
 def _of_group() -> int | None:
-    """Of a container: its limit less what it uses, files that could be dropped left out."""
+    """Free memory of a container: its limit less what it uses, not counting files that could be dropped."""
     try:
         limit = int((_GROUP / "memory.max").read_text())  # "max" where there is none
         used = int((_GROUP / "memory.current").read_text())

@@ -106,8 +106,8 @@ def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[s
 
 
 def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
-    """What may be told of the columns. Where no name fits there may be no header, and the "names" are the first row of data: then only
-    those very close to what was asked for are shown.
+    """The columns as a message may show them. If no name fits there may be no header, and the "names" are the first row of data: then only
+    those very close to the requested names are shown.
     """
     named = any(given in names for given in asked)
     plain = {found.strip().casefold(): found for found in names}
@@ -205,7 +205,7 @@ class CsvSource:
         more = "no line follows" if row is None else f"the next one has {len(row)}"
         return (
             f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing. Names "
-            "are not shown, since counts may stand among them."
+            "are not shown, since counts may be among them."
         )
 
     def types(self) -> Sequence[Any]:

@@ -144,7 +144,7 @@ def _described(error: Exception, label: str) -> UnreadableInput:
 
 
 def guarded_error(label: str, kind: str | None = None) -> UnreadableInput:
-    """The error for a failure of which nothing can be told."""
+    """The error for a failure about which nothing may be said."""
     failed = "failed" if kind is None else f"failed with {kind}"
     return UnreadableInput(
         f"Reading {label} {failed}. What was being read is confidential and left out. "

@@ -1,4 +1,4 @@
-"""Which separator and encoding a text file has. What can be told from the file is; what cannot is refused with the key to write.
+"""Which separator and encoding a text file has. A file that does not show them is refused with the key to write.
 
     encoding   UTF-8, or UTF-16 with its mark at the beginning; anything else must be named
     separator  comma, semicolon, tab or bar: the one under which the first lines all have as many fields as the header, and more than one
@@ -167,7 +167,7 @@ def _transcode(file: BinaryIO, out: BinaryIO, label: str, encoding: str | None) 
 
 
 def find_separator(path: Path, label: str, default: str) -> str:
-    """The separator of a UTF-8 file; refused with the key to write where it cannot be told."""
+    """Return the separator of a UTF-8 file; refuse, with the key to write, a file that does not show it."""
     with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
         text = file.read(_CHUNK)
         lines = list(islice(io.StringIO(text, newline=""), 10 * _LINES))

@@ -23,7 +23,7 @@ Value = TypeVar("Value", bound=Hashable)
 Bracket = tuple[dict[Value, Fraction], dict[Value, Fraction]]
 
 PRECISION_BITS = 256
-"""Of the balls that masses are."""
+"""Precision of the balls that hold masses."""
 
 
 class PrefixBits(FairBits):

@@ -186,7 +186,7 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
     try:
         made = perturbed_fields(Perturbed(frames, columns, card.settings.model_dump(mode="json", exclude_unset=True)))
     except (HoldfastError, ArithmeticError):
-        yield f"{CARD}: settings are none that tables can be made with"
+        yield f"{CARD}: no tables can be made with these settings"
         return
     yield from (
         f"{table.file} is not written as Holdfast writes it"

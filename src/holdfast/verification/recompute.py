@@ -68,9 +68,9 @@ ONLY_SIGNED = (
     "sampler.groups.chain.median_meeting",
 )
 """Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
-show most of them; who changes a field and makes the pages to suit is found out by a signature alone. docs/releases.md has this list."""
+show most of them; a forger who changes a field and regenerates the pages is caught only by a signature. docs/releases.md has this list."""
 DECLARED = ("table.grid.l1", "table.grid.l2_squared", "table.grid.neighbours", "table.grid.on_grid")
-"""Of real-valued answers: what the promise is computed from and no file of the folder shows. One of them changed alone is found out, since
+"""Fields of real-valued answers that the promise is computed from and no file of the folder shows. A change of one alone is noticed, since
 the promise then does not follow; changed with the budget they make another release, of the same noise and a better promise."""
 
 SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why", "basis"})

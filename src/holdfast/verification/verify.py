@@ -190,7 +190,7 @@ def _given(folder: object, against: object = None, signer: object = None) -> Pat
 
 @contextmanager
 def _escaped() -> Iterator[None]:
-    """Whatever is told of a folder stands on one line, and what does not print is escaped: a card cannot speak in our place."""
+    """Write a message about a folder on one line, with what does not print escaped: a card cannot speak in our place."""
     try:
         yield
     except HoldfastError as error:
@@ -249,8 +249,8 @@ def _read_table(place: Path, card: Card, kind: str) -> Any:
 
 
 def _typed(frame: Any, codes: int, grid: Grid | None, most: int) -> Any:
-    """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError where
-    they are none, or where the codes would fill more than `most` bytes: one long code can stand for many rows.
+    """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError if
+    they are not, or if the codes would fill more than `most` bytes: one long code may be repeated in many rows.
     """
     import pyarrow as pa
 
@@ -327,7 +327,7 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
         return
     view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
-        yield f"{VIEW_WORDS} is none of a publication view of this release"
+        yield f"{VIEW_WORDS} does not belong to a publication view of this release"
         return
     wrong = list(view.file_problems(said, same_words=again.same_version, same_software=again.same_software))
     if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arranged(said, view.to_fields())).encode():
@@ -348,7 +348,7 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
 
 
 def _read_view(path: Path, card: Card) -> Any:
-    """A table of a publication view, whose codes are texts. ValueError where they are none."""
+    """Return a table of a publication view, whose codes are texts. Raise ValueError if they are not."""
     codes = len(card.table.columns)
     frame = FORMATS[path.suffix.removeprefix(".")].read(path)
     _check_codes(frame, min(codes, frame.num_columns), most_bytes(frame.num_rows, frame.num_columns))

@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 MOST_CELLS = 100_000
 """Cells of a block that are looked at together."""
 MOST_SEARCHED = 1_000
-"""Of those under other totals than rows and columns: of 1,000 under three margins the search took a second, of 2,744 more than 50."""
+"""Most cells under other totals than rows and columns: of 1,000 under three margins the search took a second, of 2,744 more than 50."""
 MOST_NODES = 10_000
-"""Of the search for whole numbers where a corner has none: a limit that is the same on every machine, which a time is not."""
+"""Most nodes of the search for whole numbers where a corner has none: a limit that is the same on every machine, which a time is not."""
 _SOLVED, _NO_TABLE = 0, 2
 """What SciPy says of a program."""
 

@@ -132,6 +132,6 @@ def refined(own: Ints, unit: Ints) -> Ints:
 
 
 def _public_words(number: int, count: int) -> Ints:
-    """Random words that everybody has: the order in which parts are preferred where two are as near."""
+    """Random words that everybody has: the order in which parts are preferred if two are equally near."""
     with NoiseKey.for_tests("publication view") as key, key.stream("order", number, count) as words:
         return words.take(count).astype(np.int64)

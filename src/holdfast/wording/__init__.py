@@ -14,7 +14,7 @@ __all__ = ["describe"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when first used: how a command ends must be told even where loading the rest was stopped half way."""
+    """Loaded when first used: a command must be able to say how it ended even if loading the rest was stopped half way."""
     if name != "describe":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from holdfast.wording.dispatch import describe

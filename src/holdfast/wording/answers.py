@@ -52,7 +52,7 @@ def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool)
     sentences = [
         "" if guarantee.person is not None else f"WARNING: {nobody_sentences(guarantee)}",
         asked_sentence(guarantee) if whole else "",
-        pairs if guarantee.person is not None else f"Take two {answers_relation(guarantee)} that are as near as that.",
+        pairs if guarantee.person is not None else f"Take two {answers_relation(guarantee)} at that distance.",
         _promise(guarantee, lead),
         reach_sentences(guarantee),
         *_not_protected(guarantee, whole),
@@ -83,7 +83,7 @@ def nobody_sentences(guarantee: Guarantee) -> str:
 def nobody_warning(guarantee: Guarantee) -> str:
     """The same for who publishes: what holds instead, and what to do."""
     return (
-        f"{nobody_sentences(guarantee)} For two data sets as near as that it is {guarantee.per_smallest_secret()}. Keep fewer invariants, "
+        f"{nobody_sentences(guarantee)} For two data sets at that distance it is {guarantee.per_smallest_secret()}. Keep fewer invariants, "
         f"or such as one {guarantee.protect} can leave as they are."
     )
 
@@ -161,7 +161,7 @@ def for_counts_only(name: str) -> str:
 
 
 def no_mechanism(given: object) -> str:
-    """Why what was given as mechanism is refused: it is none."""
+    """Explain why the argument is not a mechanism."""
     got = f"the class {given.__name__}: write its budget, too" if isinstance(given, type) else type(given).__name__
     return f"mechanism is what draws the noise, such as hf.ProjectedLaplace(epsilon='1'). Got {got}."
 

@@ -44,7 +44,7 @@ def requested_sentence(asked: str) -> str:
 
 
 def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """The budget on a screen: what was asked for, then what it comes to. The smallest secret only where it is not one person."""
+    """The budget on a screen: as requested, then what it comes to. The smallest secret only where it is not one person."""
     asked, person = guarantee.asked, guarantee.per_person()
     rows = [] if asked is None else [("requested", asked_phrase(asked, guarantee))]
     if person is None:
@@ -120,7 +120,7 @@ def who(protected: str) -> str:
 
 
 def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
-    """Of answers in steps of their grid: "2 in l1 distance" would be taken for values."""
+    """Express distances of answers in steps of their grid: "2 in l1 distance" would be taken for values."""
     if guarantee.answers is not None:
         return steps_phrase(measure, guarantee.distance.is_squared)
     return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"

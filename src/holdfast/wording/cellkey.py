@@ -125,15 +125,14 @@ def _listed(parts: Sequence[str]) -> str:
 def standing_sentence(state: str | None, is_there: bool, dataset: str, release_id: str, ledger: Sequence[str]) -> str:
     """What is true of a cell key release that was stopped, from its state in the ledger and from whether its folder is there."""
     if is_there:
-        return PUBLISHED_UNCHARGED if state is None else "The tables are published, and the release stands in the ledger."
+        return PUBLISHED_UNCHARGED if state is None else "The tables are published, and the release is in the ledger."
     if state is None or state == "voided":
         return NOTHING_PUBLISHED
     if state == "reserved":
         void = f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}"
-        return f"Nothing was published. The release stands in the ledger; take it back with: {void}"
+        return f"Nothing was published. The release is in the ledger; take it back with: {void}"
     return (
-        "Nothing was published, and the release stands in the ledger. Publish under another id (--name): the same records give the same "
-        "tables."
+        "Nothing was published, and the release is in the ledger. Publish under another id (--name): the same records give the same tables."
     )
 
 
@@ -172,7 +171,7 @@ def missed_sentence(fields: Mapping[str, Any]) -> str:
 
 
 def design_screen(fields: Mapping[str, Any]) -> str:
-    """A design: what was asked for and what was found."""
+    """A design: the request and the result."""
     lines = [
         f"Asked      epsilon = {fields['epsilon']}, delta = {fields['delta']}",
         f"Noise      from -{fields['D']} to {fields['D']}, variance {fields['variance']:.9g}, for counts of at least {fields['D']}",

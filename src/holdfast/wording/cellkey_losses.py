@@ -77,8 +77,8 @@ def zero_sentences(losses: Losses) -> list[str]:
     if shown is None:
         return []
     return [
-        f"A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is told from "
-        f"zero with probability {number(shown.up())}, whatever epsilon is."
+        f"A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "
+        f"distinguished from zero with probability {number(shown.up())}, whatever epsilon is."
     ]
 
 

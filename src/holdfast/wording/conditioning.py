@@ -50,7 +50,11 @@ def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> list[str]:
 def _neighbourhood(found: Conditioning) -> list[str]:
     """What kept totals and bounds leave of one person's neighbourhood ([GM20] section 5.1); nothing where it is whole."""
     parts = [
-        *([f"in {found.disrupted} of {found.blocks} no two such tables are as near as one person could move"] if found.disrupted else []),
+        *(
+            [f"in {found.disrupted} of {found.blocks} any two such tables are farther apart than one person could move"]
+            if found.disrupted
+            else []
+        ),
         *([f"in {found.destroyed} of {found.blocks} there is one table only, and nothing is promised"] if found.destroyed else []),
     ]
     return [f"Of the parts of the table that are drawn on their own, {' and '.join(parts)}."] if parts else []

@@ -1,4 +1,4 @@
-"""How a command ended: what to do about each kind of error, and what stands in the ledger after a stop."""
+"""How a command ended: what to do about each kind of error, and what the ledger has recorded after a stop."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ NOTHING_CHARGED = "Nothing was charged, and nothing of the release was left behi
 PUBLISHED = "The release is published."
 PUBLISHED_UNCHARGED = "The release is published, and charged to no ledger."
 
-UNKNOWN = "What stands in the ledger could not be read. See: holdfast ledger show"
+UNKNOWN = "The state of the ledger could not be read. See: holdfast ledger show"
 
 UNWRITTEN = "Nothing was written to the ledger."
 MADE = "The ledger was made."
-GRANTED = "The grant stands in the ledger."
+GRANTED = "The grant is in the ledger."
 TAKEN_BACK = "The grant was taken back, and the ledger says so."
 ACCEPTED = "The restore was accepted, and the ledger says so."
 VOIDED = "The release was given up, and the ledger says so."
@@ -101,7 +101,7 @@ def standing_sentences(state: str | None, resumable: bool, command: str, dataset
         return NOTHING_CHARGED
     if state in ("published", "closed"):
         rest = "" if state == "closed" else f" Close its entry with: {resume}"
-        return f"The release is published, and its charge stands in the ledger.{rest}"
+        return f"The release is published, and its charge is in the ledger.{rest}"
     if state in ("staged", "committed"):
         return f"The release is charged and complete, and not yet under its name. Publish it with: {resume}"
     if state == "reserved":
@@ -123,23 +123,23 @@ LAST_WORDS_PUBLISHED = b"holdfast: The release is published. Memory ran out, or 
 
 
 def after_sentences(failed: str, stands: str) -> str:
-    """Of a release that is published, and something that failed after that."""
+    """Say that a release is published and that something failed after that."""
     return f"Published, but: {failed} {stands}"
 
 
 def unclosed_sentences(problem: str, resumable: bool) -> str:
     """A release is published, and its entry in the ledger could not be closed."""
-    rest = " When that is mended, run the command again with --resume; nothing is drawn again." if resumable else ""
-    return f"The release is published, and its charge stands in the ledger. Its entry could not be closed: {problem}{rest}"
+    rest = " When that is fixed, run the command again with --resume; nothing is drawn again." if resumable else ""
+    return f"The release is published, and its charge is in the ledger. Its entry could not be closed: {problem}{rest}"
 
 
 def removed_sentence(name: str) -> str:
-    """Of what a killed run had left beside the output."""
+    """Say that the remains of a killed run beside the output were removed."""
     return f"Removed {name!r}, which a killed run had left. It was not published."
 
 
 def left_over_sentence(name: str, replaced: bool) -> str:
-    """Of what a killed run left beside the output, and this one does not remove."""
+    """Say that the remains of a killed run beside the output were not removed."""
     if replaced:
         return f"A killed run left {name!r}: it holds the release that was being replaced. Give it its name again, or remove it."
     return f"A killed run left {name!r}, and it could not be removed, or belongs to another user. It was not published. Remove it."
@@ -152,7 +152,7 @@ SECRET_ELSEWHERE = (
 
 
 def not_resumable(release_id: str, is_sealed: bool, is_secret_given: bool) -> str:
-    """Why a release cannot be gone on with, and what becomes of its charge."""
+    """Explain why a release cannot be resumed, and what becomes of its charge."""
     if not is_sealed:
         why = "its key was not sealed"
     elif not is_secret_given:

@@ -29,7 +29,10 @@ def to_acknowledge_sentence(cells: int, allowed: int) -> str | None:
 
 
 NOT_NEGATIVE = "counts are not negative"
-VALUES_LATER = "Which cells the values of the kept totals pin, such as those under a total of zero, is told after the draw and on the card."
+VALUES_LATER = (
+    "The values of the kept totals may expose more cells, such as those under a total of zero: "
+    "the command lists them after the draw, and so does the card."
+)
 
 
 def exposed_sentences(facts: ExposedAlone) -> str:

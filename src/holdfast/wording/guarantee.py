@@ -52,8 +52,8 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
 
 
 def is_paragraph_of(guarantee: Guarantee, words: str, asked: str | None, sentences: Sequence[str]) -> bool:
-    """Whether a paragraph says no more and no less than these sentences, what was asked for in these words, and the names of exposed
-    cells: so it is in every version, however it puts them.
+    """True if a paragraph says exactly these sentences, the request in these words and the names of exposed
+    cells, as every version must, however it puts them.
     """
     names = named_sentences(guarantee.exposed.names, guarantee.exposed.cells)
     for more in [*([] if asked is None else [requested_sentence(asked)]), *names]:

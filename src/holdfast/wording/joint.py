@@ -39,7 +39,7 @@ def why_not_sentence(why_not: WhyNot) -> str:
 
 
 def release_sentences(exposed: ReleaseExposure) -> list[str]:
-    """First what a release exposes alone, then what it does together with those before it, as far as that can be told."""
+    """First what a release exposes alone, then what it does together with those before it, as far as that is known."""
     return [exposed_sentences(exposed.alone), *together_sentences(exposed)]
 
 

@@ -57,7 +57,7 @@ def ledger_screen(account: Account, last: Event) -> str:
 
 
 def _secret(balance: Balance) -> list[str]:
-    """What tables as near as the kept totals allow have cost, where that is more than one person's move, and what a grant buys there."""
+    """The charge for the closest tables that the kept totals allow, if that is more than one person's, and what a grant buys there."""
     if not balance.secret_is_more or balance.smallest_secret == 0:
         return []
     name, secret = balance.currency, balance.smallest_secret

@@ -1,4 +1,4 @@
-"""Numbers and lists as they stand in sentences."""
+"""Numbers and lists as sentences show them."""
 
 from __future__ import annotations
 

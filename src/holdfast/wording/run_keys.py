@@ -8,7 +8,7 @@ _WHERE_IT_IS = {
     "source": "The confidential file or database; paths start at the folder of this file.",
     "query": "With a database URL: the SELECT to run, which only reads.",
     "separator": "The character between fields of a text file; left out, its first lines tell.",
-    "encoding": 'Of a text file, such as "windows-1252"; left out, UTF-8, or UTF-16 where the file begins with its mark.',
+    "encoding": 'For a text file, such as "windows-1252"; left out, UTF-8, or UTF-16 where the file begins with its mark.',
     "sheet": "The sheet of an Excel file that has several.",
 }
 _WHAT_CELLS_ARE = {

@@ -35,7 +35,7 @@ _REASONS = {
 _OTHERS = {Reason.COUPLED: "rejection", Reason.WHOLE_MIXED: "rejection", Reason.WHOLE: "a random variance, then Klein's sampler,"}
 """The sampler that was looked at and not taken."""
 SHAPES_TOLD = 3
-"""Shapes of blocks whose assessment is told in a guarantee; all are in its fields."""
+"""Most shapes of blocks whose assessment a guarantee's sentences give; its fields have all."""
 
 
 def reason_phrase(reason: Reason, compared: Compared | None = None, note: str = "") -> str:
@@ -47,7 +47,7 @@ def reason_phrase(reason: Reason, compared: Compared | None = None, note: str = 
 
 
 SHOWN_CELLS = 20_000
-"""Cell draws from which their time is told in a plan: a millisecond."""
+"""Least number of cell draws whose time a plan gives: a millisecond."""
 
 
 def tries_phrase(expected_tries: float | None, cell_draws: float, is_told: bool) -> str:

@@ -58,7 +58,7 @@ def run_file_text(
         lines += [
             "",
             "# The cells are all combinations of these codes, which must be public. They come from the source: add codes that nobody has,",
-            "# and take out codes that nobody should know of. A long list may stand in a file: county = " + _text("county-codes.csv") + ".",
+            "# and take out codes that nobody should know of. A long list can be in a file: county = " + _text("county-codes.csv") + ".",
             "[table.cells]",
             *(f"{_key(column)} = {_texts(codes[column])}" for column in cells),
         ]
@@ -81,7 +81,7 @@ def run_file_text(
 
 
 def _labels(cells: Sequence[str], codes: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    yield '# What pages call columns and codes. A codes file will do: county = {file = "counties.csv", label = "title"}'
+    yield '# What pages call columns and codes. A codes file works too: county = {file = "counties.csv", label = "title"}'
     yield '# Where codes repeat from state to state: county = {file = "counties.csv", code = ["state", "county"], label = "title"}'
     yield "# [table.labels]"
     for column in cells:

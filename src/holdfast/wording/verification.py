@@ -1,4 +1,4 @@
-"""What a check of a published folder found, for the reader. Nothing free that stands on a card is repeated here: it could pose as ours."""
+"""What a check of a published folder found, for the reader. No free text of a card is repeated here: it could pose as ours."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def bias_sentence(draws: int, has_law: bool) -> str:
         return "No bias is given: kept totals cross over so many cells that simulating it would take too long."
     return (
         f"Bias: the mean of the view less the true count, by the size of the true count, over {draws:,} releases simulated from the public "
-        "law. The true table is not known; this view, to the base of 1, stands in its place."
+        "law. The true table is not known; this view, to the base of 1, takes its place."
     )
 
 
@@ -68,7 +68,7 @@ BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
 def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The table of biases, from what stands beside a view: empty where none were simulated. Levels have labels where columns do."""
+    """The table of biases, from the fields beside a view; empty if none were simulated. Levels have labels where columns do."""
     called = dict(zip(fields["levels"], fields.get("level_labels", fields["levels"]), strict=True))
     return [
         (called.get(line["level"], line["level"]), line["size"], f"{line['units']:,}", *_bias(line["bias"], line["standard_error"]))

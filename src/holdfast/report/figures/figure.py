@@ -13,7 +13,7 @@ from holdfast.report.html import Html, paragraph, table, tag
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 MOST_ROWS = 400
-"""Of the data on a page; files have all of them."""
+"""Most rows of the data on a page; files have all of them."""
 
 
 @dataclass(frozen=True)

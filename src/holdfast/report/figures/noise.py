@@ -19,7 +19,7 @@ BASE = TOP + PLOT
 MAX_BARS = 81
 WIDEST = 40.0
 ROWS = 41
-"""Of the table of data: as many bars around 0."""
+"""Rows of the table of data: this many bars around 0."""
 
 
 @dataclass(frozen=True)

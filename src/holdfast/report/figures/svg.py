@@ -1,4 +1,4 @@
-"""What charts are made of: scales, ticks, lines, labels. One size of text, dark ink on white; nothing is told by colour alone.
+"""What charts are made of: scales, ticks, lines, labels. One size of text, dark ink on white; nothing depends on colour alone.
 
 Charts are drawn for a column of 360 units, so that their text stays readable where two stand side by side, on a telephone and on paper.
 """
@@ -34,7 +34,7 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MUCH = 12
 """Times by which values differ for their axis to be logarithmic."""
 HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "paint_order": "stroke"}
-"""Of a label that lies on lines: they stop before it."""
+"""Space around a label on lines: they stop before it."""
 FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 
 
@@ -154,7 +154,7 @@ def linear(low: float, high: float, start: float, end: float) -> Place:
 
 
 def logarithmic(low: float, high: float, start: float, end: float) -> Place:
-    """Values below `low` stand at its place."""
+    """Return a logarithmic scale; values below `low` are drawn at `low`."""
     return lambda value: start + (end - start) * math.log(max(value, low) / low) / (math.log(high / low) or 1.0)
 
 

@@ -78,7 +78,7 @@ class Part:
 
     @property
     def epsilon(self) -> Fraction:
-        """Of a pure or approximate part; a float that was rounded up is taken as the rational it is."""
+        """Epsilon of a pure or approximate part; a float that was rounded up is taken as the rational it is."""
         return Fraction(self.promise.epsilon)
 
     @property

@@ -55,7 +55,7 @@ TAIL_NATS = 70
 MAX_POINTS = 2_000_000
 MAX_DIMENSION = 12
 LARGEST_ENTRY = 2**24
-"""Of a move, so that inner products stay inside 64-bit integers."""
+"""Largest entry of a move, so that inner products stay inside 64-bit integers."""
 SLACK = 1e-6
 """Widens every range of coordinates in the enumeration, by far more than rounding in doubles can narrow it."""
 

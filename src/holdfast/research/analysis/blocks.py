@@ -32,11 +32,11 @@ from holdfast.samplers.bounded_block import BoundedBlock
 MAX_TABLES = 50_000
 """Tables listed where the noise sees no data."""
 MAX_CELLS = 1_000
-"""Of a block whose kept sums are looked at as a matrix."""
+"""Most cells of a block whose kept sums are looked at as a matrix."""
 MAX_WIDTH = 2_000
 """Counts that one cell may have."""
 LEAST_SHARE = 1e-3
-"""Of a law known to 1e-12, weighted by the prior: then probabilities are right to 1e-9."""
+"""Least share of a law known to 1e-12, weighted by the prior: then probabilities are right to 1e-9."""
 LEAST_EFFECTIVE = 100
 """Effective draws below which an answer is refused."""
 FAR = 1 << 60
@@ -72,7 +72,7 @@ class Read:
         return np.full(len(self.y), FAR if self.prior.upper is None else self.prior.upper, dtype=np.int64)
 
     def log_prior(self, tables: Ints) -> Floats:
-        """Of whole tables, one a row."""
+        """Logarithm of the prior of whole tables, one a row."""
         return np.asarray(self.prior.log_weights(tables, self.cells).sum(axis=1))
 
 

@@ -69,7 +69,7 @@ class Posterior:
         return int(self.values[min(low, len(self.values) - 1)]), int(self.values[max(high, low)])
 
     def probability(self, least: int | None = None, most: int | None = None) -> float:
-        """That the number is from `least` to `most`; None: no bound."""
+        """Probability that the number is from `least` to `most`; None: no bound."""
         inside = np.ones(len(self.values), dtype=np.bool_)
         if least is not None:
             inside &= self.values >= least
@@ -158,7 +158,7 @@ def generator(key: NoiseKey | None) -> np.random.Generator:
 
 
 def _sum(one: Numbers, other: Numbers) -> Numbers:
-    """Of two independent numbers."""
+    """Law of the sum of two independent numbers."""
     if len(one.values) * len(other.values) > MAX_VALUES * 16:
         raise RequestTooLarge("This sum has too many possible values. Ask about fewer cells.")
     if len(one.values) == 1:

@@ -29,7 +29,7 @@ class BlockPosterior(Protocol):
     """The belief about the true counts of one block after reading."""
 
     def law(self, coefficients: Ints) -> Numbers:
-        """Of the sum of coefficients times counts."""
+        """Law of the sum of coefficients times counts."""
 
     def draw(self, n: int, random: np.random.Generator) -> Ints:
         """n tables, one a row; from weighted draws with replacement."""

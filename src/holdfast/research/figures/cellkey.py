@@ -21,7 +21,7 @@ STEPS_OF_GAMMA: NDArray[np.float64] = np.arange(1, 3001) * np.float64(1e-4)
 SUPPORTS = (11, 15)
 KEY_SIZES = (1 << 8, 1 << 16, 1 << 32)
 EPSILONS = tuple(Fraction(k, 10) for k in range(1, 26))
-"""Of figures 4 and 5, and of section V-C."""
+"""Parameters of figures 4 and 5 and of section V-C."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Floating(Protocol):
         """So many independent answers, one a row."""
 
     def covariance(self) -> Floats | None:
-        """Of the noise, n x n; None where it is not known or depends on the data."""
+        """Covariance of the noise, n x n; None if it is not known or depends on the data."""
 
 
 @dataclass(frozen=True, eq=False)

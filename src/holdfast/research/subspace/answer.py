@@ -64,7 +64,7 @@ class FloatAnswer:
         return self.law.guarantee
 
     def save(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: this is no release."""
+        """Refused: this is not a release."""
         raise InvalidParameter(REFUSED)
 
     def __repr__(self) -> str:

@@ -48,7 +48,7 @@ class Body(Protocol):
 
     @property
     def covariance(self) -> Floats | None:
-        """Of that noise, m x m; None where it is not known."""
+        """Covariance of that noise, m x m; None if it is not known."""
 
 
 class Independent:

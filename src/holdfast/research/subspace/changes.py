@@ -54,7 +54,7 @@ class Changes:
 
     @classmethod
     def of(cls, query: Query) -> Self:
-        """Of a linear query, kinds of equal columns taken as one; other queries have no list of changes.
+        """Return the changes of a linear query, kinds of equal columns taken as one; other queries have no list of changes.
 
         Guarantees:  the span has all dimensions in which neighbours differ. Where floats lose one, noise would leave it out: refused.
         """
@@ -63,7 +63,7 @@ class Changes:
         if found.dimension != exact:
             raise InvalidParameter(
                 f"One person changes the answers in {exact} dimensions, of which floating point sees {found.dimension}: some answers are "
-                "too small beside others. Give the answers in units in which one person changes each of them by about as much."
+                "too small beside others. Give the answers in units in which one person changes every answer by about the same amount."
             )
         return found
 

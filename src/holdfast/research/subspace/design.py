@@ -40,9 +40,9 @@ class Design:
     moment: Floats
     form: Floats
     mean: float
-    """Of v^T X v under the weights: m, or tr M^(1/2)."""
+    """Mean of v^T X v under the weights: m, or tr M^(1/2)."""
     largest: float
-    """Of v^T X v over all changes."""
+    """Largest v^T X v over all changes."""
     steps: int
 
     @property

@@ -22,7 +22,7 @@ EXCESS = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Of noise for sensitivity 1, in the coordinates of the changes: factor @ factor.T. `least` bounds what any covariance can reach."""
+    """Covariance of noise for sensitivity 1, in the coordinates of the changes: factor @ factor.T. `least` is a lower bound for any."""
 
     factor: Floats
     trace: float

@@ -46,7 +46,7 @@ class Query:
 
     @property
     def changed_dimensions(self) -> int:
-        """Of the span of all that one person can change in the free part of a linear query, exact: the rank of Pi_N times the moves.
+        """Dimension of the span of what one person can change in the free part of a linear query, exact: the rank of Pi_N times the moves.
 
         The rows of C and the moves together have a rank larger than that of C by just this.
         """
@@ -75,13 +75,13 @@ class Query:
 
     @property
     def projected_l2_squared(self) -> Fraction:
-        """Of Q_N^T A. Where it is not known, that of A: projecting moves no two answers apart."""
+        """Squared l2 sensitivity of Q_N^T A. If it is not known, that of A: projecting moves no two answers apart."""
         known = self.sensitivities.projected_l2_squared
         return self.l2_squared if known is None else known
 
     @property
     def projected_l1(self) -> Fraction:
-        """Of Q_N^T A. Where it is not known, that of A times the largest l1 length of a row of Q_N, which bounds |Q_N^T v|_1 / |v|_1."""
+        """l1 sensitivity of Q_N^T A; if unknown, that of A times the largest l1 norm of a row of Q_N, which bounds |Q_N^T v|_1 / |v|_1."""
         known = self.sensitivities.projected_l1
         if known is not None:
             return known

@@ -55,7 +55,7 @@ class Shaped:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all answers, as `hf.answer` takes them."""
+        """Names of all answers, as `hf.answer` takes them."""
         k, n = self.combinations.shape
         return (*(f"{i + 1}" for i in range(n)), *(f"combination {i + 1}" for i in range(k)))
 

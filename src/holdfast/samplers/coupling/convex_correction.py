@@ -143,12 +143,12 @@ WINDOW = 64
 KNOT_BITS = 4
 """Knots of G lie 2^-this apart."""
 MOST_KNOTS = 1 << 14
-"""Of the table that loops read; on a grid no sum reaches beyond."""
+"""Most knots of the table that loops read; on a grid no sum reaches beyond."""
 HEIGHT_BITS = 50
 """G and its rises are whole multiples of 2^-this."""
 TABLE_BITS = 128
 LARGEST_EXPONENT = 600.0
-"""Of what a cell adds: its exponential is a double, and no try would ever be accepted beyond."""
+"""Largest exponent that a cell adds: its exponential is a double, and no try would ever be accepted beyond."""
 TOO_LONG = "Coupling from the past has no hope here: the vectors of a basis of this block are too long."
 
 

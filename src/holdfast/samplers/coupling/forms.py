@@ -84,7 +84,7 @@ class GridForm:
 
     @cached_property
     def starts(self) -> tuple[Doubles, Doubles, Doubles]:
-        """Of every cell: at or below C where every variance is tau_0; what it adds to Phi at every near atom, where the others are least
+        """For every cell: at or below C where every variance is tau_0; what it adds to Phi at every near atom, where the others are least
         and where they are infinite, and the error of that.
         """
         from holdfast.samplers.coupling import _grid_compiled as loops

@@ -55,7 +55,7 @@ LEFT_OUT_BITS = 96
 EXCESS_ERROR = 2.0**-40
 """Proved error of `excess_table`."""
 WEIGHT_BOUND = 16.0
-"""Of the sum of m exp(epsilon^2 tau / 2) over the table's atoms: the proof of EXCESS_ERROR uses it."""
+"""Bound on the sum of m exp(epsilon^2 tau / 2) over the table's atoms: the proof of EXCESS_ERROR uses it."""
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def programme(epsilon: Fraction, taus: list[Fraction], step: Fraction, fit: Fit)
 
 
 def _tail_terms(epsilon: Fraction, cut: Fraction, step: Fraction) -> list[tuple[arb, arb, arb]]:
-    """Of each tail atom up to TAIL_END / epsilon^2: mass exp(epsilon^2 tau / 2), epsilon tau, tau. Later ones do not matter."""
+    """For each tail atom up to TAIL_END / epsilon^2: mass exp(epsilon^2 tau / 2), epsilon tau, tau. Later ones do not matter."""
     tail = [cut + i * step for i in range(1, math.ceil((TAIL_END / epsilon**2 - cut) / step))]
     unit = ball(step * epsilon) / (2 * arb.pi()).sqrt()
     return [(unit / ball(tau).sqrt(), ball(epsilon * tau), ball(tau)) for tau in tail]

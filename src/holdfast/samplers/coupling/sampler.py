@@ -47,7 +47,7 @@ from holdfast.samplers.coupling.mixture import EXCESS_ERROR, mixture_for
 from holdfast.samplers.rejection import HOPELESS, Acceptance, Piloted, check_l1_reach, estimate_acceptance
 
 UPDATES = 7
-"""Of each cell, in a try."""
+"""Updates of each cell in a try."""
 ATOM_COST, ENTRY_COST = 40.0, 0.055
 TWO_WAY_ATOM_COST, TWO_WAY_ENTRY_COST, TWO_WAY_COORDINATE_COST = 24.0, 0.01, 0.02
 """Cell draws that an atom and an entry of the square take, for any matrix and for two-way tables; there, what a coordinate takes too."""
