@@ -213,7 +213,7 @@ class TestQueries:
             hf.Table(universe, np.arange(6)), [], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests(KEY)
         )
         assert release.interval({"state": "1"}, 0.9) == release.interval({"county": ["11", "12"]}, 0.9)
-        with pytest.raises(InvalidParameter, match="'9' is no code"):
+        with pytest.raises(InvalidParameter, match="'9' is not a code"):
             release.interval({"state": "9"}, 0.9)
 
     def test_differences(self) -> None:
@@ -249,14 +249,14 @@ class TestRefused:
         [
             ("area = 'z'", "no code|No cell"),
             ("area = 'a' and area = 'b'", "No cell meets the condition"),
-            ({"area": "z"}, "'z' is no code of the column 'area'"),
+            ({"area": "z"}, "'z' is not a code of the column 'area'"),
             ({"area": "a", "region": "2"}, "No cell has these codes"),
             ({"county": "z"}, "The table has the columns region, area, sex"),
             ('region = "1"', r"put a code in single quotes: write = '1'\.$"),
             ("region in (one, 2)", r"put a code in single quotes: write = 'one'\.$"),
             ('region < "1"', "holds integers: compare it with a number"),
             ({"aera": "a"}, r"There is no column 'aera'\. Did you mean 'area'\? The table has"),
-            ({"sex": "f"}, r"'f' is no code of the column 'sex'\. Did you mean 'F'\? Codes match exactly\.$"),
+            ({"sex": "f"}, r"'f' is not a code of the column 'sex'\. Did you mean 'F'\? Codes match exactly\.$"),
             ("Sex = 'F'", r"there is no column 'Sex'; there are region, area, sex\. Did you mean 'sex'\? Names match exactly\.$"),
             ([0] * 8, "no cell"),
             ([1] * 7, "8 whole numbers"),

@@ -184,8 +184,8 @@ TRUE = {
     "drawing": "The release is charged in the ledger; nothing was published",
     "staged": "charged and complete, and not yet under its name",
     "committed": "charged and complete, and not yet under its name",
-    "published": "The release is published, and its charge stands in the ledger",
-    "closed": "The release is published, and its charge stands in the ledger",
+    "published": "The release is published, and its charge is in the ledger",
+    "closed": "The release is published, and its charge is in the ledger",
 }
 
 

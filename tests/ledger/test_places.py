@@ -58,7 +58,7 @@ def test_files_that_are_no_ledger(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE persons (name TEXT)")
     connection.close()
     empty.touch()
-    for path, words in ((text, "is no SQLite file"), (other, "holds other tables"), (tmp_path, "is no file")):
+    for path, words in ((text, "is no SQLite file"), (other, "holds other tables"), (tmp_path, "is not a file")):
         for create in (False, True):
             with pytest.raises(LedgerProblem, match=words) as caught:
                 Ledger.open(path, create=create)

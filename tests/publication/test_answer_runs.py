@@ -116,7 +116,7 @@ def test_cells_of_a_declared_universe_need_an_answer(work: Path) -> None:
         ('"1/10"', '"inf"', "answer.sensitivity: must be a decimal or rational number"),
         ("public = true", "places = 40", "answer.places"),
         ("public = true", "plases = 4", "answer.plases.*Did you mean places"),
-        ('value = "rate"', 'value = "town"', 'answer.value: column "town" stands in cells too'),
+        ('value = "rate"', 'value = "town"', 'answer.value: column "town" is in cells too'),
         ('"rates.csv"', '"none.csv"', "answer.source"),
         (
             '"projected-laplace"',

@@ -47,7 +47,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 BOOKED = pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
-CHARGE = "Its charge stands in the ledger: go on with --resume"
+CHARGE = "Its charge is in the ledger: resume with --resume"
 
 
 class TestDisksAndPlaces:

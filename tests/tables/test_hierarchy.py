@@ -159,7 +159,7 @@ class TestFromParents:
             Hierarchy.from_parents(pairs)
 
     def test_a_parent_that_is_no_code_is_named(self) -> None:
-        with pytest.raises(InvalidHierarchy, match="Code 'a' lies under 'x', which is no code of the tree"):
+        with pytest.raises(InvalidHierarchy, match="Code 'a' lies under 'x', which is not a code of the tree"):
             Hierarchy({"a": "x", "b": None})
 
     def test_columns_need_both_names_and_codes(self) -> None:
