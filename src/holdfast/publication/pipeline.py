@@ -81,8 +81,8 @@ def release(
                  commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
                  noticed; card and repr say so.
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
-                 is in this table and in those of these releases of the ledger. The larger charge then counts, not the sum; ids and reason
-                 are on card and statement. `progress` is called with (cells done, cells in all).
+                 is in this table and in those of these releases of the ledger. Their charges then add up only where other
+                 releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
