@@ -8,9 +8,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.disjoint import Disjoint
 
 NAMES_SHOWN = 5
-ONE = (
-    "The ledger adds the two charges only if other releases that may share people with both connect them; else the larger sum counts."
-)
+ONE = "The ledger adds the two charges only if other releases that may share people with both connect them; else the larger sum counts."
 """What a declaration against one release changes. The pages of a publication say it in the words of their catalogue."""
 SEVERAL = "The ledger adds the charge of this release to theirs only where further releases that may share people connect them."
 """What a declaration against several releases changes."""
