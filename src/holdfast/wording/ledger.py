@@ -90,9 +90,14 @@ def price_sentences(price: Mapping[str, Any]) -> str:
     sentences = [f"{said}; {held}."]
     if price["problem"] is not None:
         sentences.append(f"It would be refused: {price['problem']}")
+    elif price["begun"]:
+        sentences.append(BEGUN)
     elif not price["resumable"] and numbers["granted"] is not None:
         sentences.append(NO_KEY)
     return " ".join(sentences)
+
+
+BEGUN = "It was begun before: resume it with --resume, or give it up with `holdfast ledger void`."
 
 
 NO_KEY = (
