@@ -303,7 +303,7 @@ def diagnose(
 @app.command()
 def release(
     run_file: RunFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist, or be empty.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
     ledger: Annotated[
         str | None,
@@ -315,7 +315,7 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.booking import check_recorded, standing
-    from holdfast.publication.folder import Output
+    from holdfast.publication.folder import Output, release_in
     from holdfast.publication.given_files import CARD
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
@@ -341,16 +341,20 @@ def release(
     stands(standing(account, run.id, output, command, named))
     made = for_table(made, table)  # what is told below is what the card says
     wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
+    before = release_in(output) if force else None
+    replaced = None if resume and before == run.id else before  # a release that is resumed may be in place already
     entry = _carry_out(run, order, made, table, wanted, account, resume)
     published()
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed}
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
         return
     moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
+    if replaced is not None:
+        print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
