@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.wording.ledger import NO_KEY
+from holdfast.engines.local import BoundRelease
+from holdfast.errors import BudgetExceeded, LedgerProblem
+from holdfast.wording.ledger import BEGUN, NO_KEY
+from tests.publication.bookings import stop
 from tests.running import Ran
 
 RUN = """\
@@ -34,9 +37,21 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def a_run(name: str = "r1", kept: str = '[["a"]]', mechanism: str = LAPLACE) -> str:
-    Path("run.toml").write_text(RUN.replace("ID", name).replace("KEPT", kept).replace("MECHANISM", mechanism))
+def a_run(name: str = "r1", kept: str = '[["a"]]', mechanism: str = LAPLACE, more: str = "") -> str:
+    Path("run.toml").write_text(RUN.replace("ID", name).replace("KEPT", kept).replace("MECHANISM", mechanism) + more)
     return "run.toml"
+
+
+def apart(*others: str) -> str:
+    """The section of a run file that declares a release disjoint from these; nothing where there are none."""
+    return f'[release.disjoint]\nfrom = {list(others)}\nbecause = "nobody lives in both regions"\n' if others else ""
+
+
+def interrupt(run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin the release r1, and stop it while it is drawn."""
+    with monkeypatch.context() as patch:
+        patch.setattr(BoundRelease, "draw", stop)
+        assert run("release", a_run(), "-o", "out").code != 0
 
 
 class TestPlan:
@@ -51,7 +66,7 @@ class TestPlan:
         assert price == {
             **{"dataset": "towns", "protect": "person", "currency": "epsilon"},
             **numbers,
-            **{"problem": None, "resumable": False},
+            **{"problem": None, "resumable": False, "begun": False},
         }
 
     def test_says_where_it_would_not_be_enough(self, run: Callable[..., Ran]) -> None:
@@ -83,6 +98,69 @@ class TestPlan:
 
     def test_a_ledger_that_is_not_there_does_not_hide_the_plan(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run(), "--ledger", "none.sqlite")
+        assert said.code == 0
+        assert "Price      The release would be refused: " in said.out
+
+    @pytest.mark.parametrize("end", ["published", "voided"])
+    def test_an_id_that_is_used_up_would_be_refused(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+        if end == "published":
+            assert run("release", a_run(), "-o", "out").code == 0
+        else:
+            interrupt(run, monkeypatch)
+            assert run("ledger", "void", "towns", "r1", "--reason", "a test").code == 0
+        said = run("plan", "run.toml")
+        assert "It would be refused: The ledger already holds the release 'r1' of this data set (" in said.out
+        assert "Next " not in said.out
+        refused = run("release", "run.toml", "-o", "again")
+        assert refused.code != 0
+        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["problem"] in refused.err
+
+    def test_a_release_that_was_begun_is_to_be_resumed(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOLDFAST_KEY", "a long secret of this test")
+        run(*GRANT)
+        interrupt(run, monkeypatch)
+        said = run("plan", "run.toml")
+        assert f"Price      epsilon = 0.5 for one person; 1 is left of epsilon = 1 granted to 'towns'. {BEGUN}\n" in said.out
+        assert "Next       holdfast release run.toml -o out --resume\n" in said.out
+        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["begun"]
+        assert run("release", "run.toml", "-o", "out", "--resume").code == 0
+
+    def test_what_is_next_names_the_ledger_as_the_plan_did(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT, "--ledger", "other ledger.sqlite")
+        assert (
+            "Next       holdfast release run.toml -o out --ledger 'other ledger.sqlite'\n"
+            in run("plan", a_run(), "--ledger", "other ledger.sqlite").out
+        )
+        assert "Next       holdfast release run.toml -o out --no-ledger\n" in run("plan", "run.toml", "--no-ledger").out
+
+
+class TestDeclared:
+    """A declaration changes what is left; what the ledger would refuse about it is in the plan."""
+
+    def test_what_is_left_is_that_of_the_release(self, run: Callable[..., Ran]) -> None:
+        run(*GRANT)
+        for name, more in (("north", ""), ("south", apart("north"))):
+            assert run("release", a_run(name, more=more), "-o", name).code == 0
+        for name, others, left in (("all", (), "0"), ("north-2", ("south",), "1/2"), ("east", ("north", "south"), "1")):
+            price = json.loads(run("plan", a_run(name, more=apart(*others)), "--json").out)["price"]
+            assert (price["spent"], price["left"], price["problem"] is None) == ("1/2", left, left != "0")
+        assert run("release", "run.toml", "-o", "east").code == 0
+        assert run("release", a_run("all"), "-o", "all").code == BudgetExceeded.exit_code
+
+    def test_a_revision_is_not_disjoint_from_what_it_revises(self, run: Callable[..., Ran]) -> None:
+        assert run("release", a_run("v1"), "-o", "v1").code == 0
+        said = run("plan", a_run("v2", more='revises = "v1"\n' + apart("v1")))
+        assert "It would be refused: This release and 'v1' revise one table, about the same people." in said.out
+        assert "Next " not in said.out
+        assert run("release", "run.toml", "-o", "v2").code == LedgerProblem.exit_code
+
+    def test_without_a_ledger_it_would_be_refused(self, run: Callable[..., Ran]) -> None:
+        said = run("plan", a_run(more=apart("north")), "--no-ledger")
+        assert "Price      The release would be refused: disjoint names earlier releases in a ledger, and this release is" in said.out
+        assert "Next " not in said.out
+
+    def test_an_earlier_release_that_cannot_be_read_is_told(self, run: Callable[..., Ran]) -> None:
+        said = run("plan", a_run("v2", more='revises = "gone"\n'))
         assert said.code == 0
         assert "Price      The release would be refused: " in said.out
 

@@ -196,13 +196,21 @@ class TestOutputFolder:
         snapshot(identical.err, "the same release")
         assert everything(work) == before
         (work / "run.toml").write_text(RUN.replace('"counties"', '"counties-2"'))
-        assert run("release", "run.toml", "-o", "out", "--force").code == 0
+        other = run("release", "run.toml", "-o", "out")
+        assert (other.code, other.out) == (9, "")
+        snapshot(other.err, "another release")
+        forced = run("release", "run.toml", "-o", "out", "--force")
+        assert forced.code == 0
+        assert "\nIt replaced the release counties in out.\n" in forced.out
         assert run("verify", "out").out.startswith("Release counties-2:")
 
     def test_force_on_what_is_no_release(self, work: Path, run: Callable[..., Ran]) -> None:
         (work / "out").mkdir()
         (work / "out" / "thesis").write_text("mine")
-        assert run("release", "run.toml", "-o", "out", "--force").code == 9
+        for force in ([], ["--force"]):
+            refused = run("release", "run.toml", "-o", "out", *force)
+            assert refused.code == 9
+            assert "'out' already exists and holds no release that could be replaced. Choose another name." in refused.err
         assert (work / "out" / "thesis").read_text() == "mine"
 
     def test_a_missing_parent(self, work: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:

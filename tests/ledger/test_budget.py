@@ -23,6 +23,7 @@ from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
 from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, apart, bring, grant, reserve
 
+TENTH = Charge("zcdp", rho=Fraction(1, 10))
 HALF = Fraction(1, 2)
 
 
@@ -97,6 +98,7 @@ def test_zcdp_grants_take_both_kinds_and_add_rho(small: Ledger) -> None:
     assert small.balance(DATA).to_fields() == {
         **{"dataset": DATA, "kind": "zcdp", "protect": "person", "currency": "rho"},
         **{"granted": "1", "spent": "1", "left": "0", "epsilon": None, "delta": None},
+        **{"all_charges": "1", "left_undeclared": "0"},
         **{"per_distance": None, "smallest_secret": None, "secret_is_more": False, "recorded": 2, "estimated": 0, "cell_key": 0},
     }
 
@@ -151,7 +153,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
 )
 def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any]) -> None:
     small.grant(DATA, kind="approximate", epsilon="1", delta="1e-10", approver="a", reason="b")
-    with pytest.raises(LedgerProblem, match="share kind, unit and delta"):
+    with pytest.raises(LedgerProblem, match="share kind, protect and delta"):
         small.grant(DATA, approver="a", reason="b", **second)
     small.grant("elsewhere", approver="a", reason="b", **second)
 
@@ -216,7 +218,7 @@ def test_disjoint_releases_cost_the_dearest(small: Ledger) -> None:
     reserve(small, "north", "0.6")
     reserve(small, "south", "0.7", **apart("north"))
     assert small.balance(DATA).spent == Fraction(7, 10)
-    with pytest.raises(BudgetExceeded, match=r"0\.6 is spent on the people of this release, 0\.4 is left for them, 0\.5 was asked"):
+    with pytest.raises(BudgetExceeded, match=r"0\.6 is spent on any one person of this release, 0\.4 is left, 0\.5 was asked"):
         reserve(small, "north-2", "0.5", **apart("south"))
     reserve(small, "north-2", "0.4", **apart("south"))
     with pytest.raises(BudgetExceeded):  # it overlaps both, so that all are one component
@@ -277,6 +279,61 @@ def test_only_where_all_pairs_are_declared_the_larger_counts(small: Ledger) -> N
     assert small.balance(DATA).spent == 5  # c and e
     reserve(small, "f", "1/2", **apart("a"))
     assert small.balance(DATA).spent == Fraction(21, 2)  # it overlaps b and c, so that all are one component
+
+
+def test_what_is_left_depends_on_what_a_release_declares(small: Ledger) -> None:
+    grant(small, "2")
+    reserve(small, "north", "1")
+    reserve(small, "south", "0.9", **apart("north"))
+    balance = small.balance(DATA)
+    assert (balance.left, balance.all_charges, balance.left_undeclared) == (1, Fraction(19, 10), Fraction(1, 10))
+    with pytest.raises(BudgetExceeded):
+        reserve(small, "all", "0.25")
+    account = small.account(DATA)
+    assert account.charged_beside("all", TENTH, {}) == Fraction(19, 10)
+    assert account.charged_beside("north-2", TENTH, apart("south")) == 1
+    assert account.charged_beside("south-2", TENTH, apart("north")) == Fraction(9, 10)
+    assert account.charged_beside("east", TENTH, apart("north", "south")) == 0
+    assert account.charged_beside("north", TENTH, {}) == 0  # it is there, and the later release was declared disjoint from it
+    reserve(small, "south-2", "1.1", **apart("north"))
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.tuples(st.integers(1, 9), st.frozensets(st.integers(0, 6))), min_size=1, max_size=7))
+def test_what_is_left_for_a_release_is_what_the_ledger_takes(asks: list[tuple[int, frozenset[int]]]) -> None:
+    granted, costs = Fraction(12), [Fraction(cost) for cost, _ in asks]
+    disjoint = [[j for j in sorted(others) if j < i] for i, (_, others) in enumerate(asks)]
+    chain = list(events(costs, disjoint, granted))
+    account, problems = Account.replay(DATA, chain[:-1])
+    if problems:
+        return  # what would be refused before is not in a ledger
+    last = chain[-1]
+    left = granted - account.charged_beside("last", TENTH, last.payload["facts"])
+    assert (costs[-1] <= left) == (account.apply(last) is None)
+
+
+@pytest.mark.parametrize("other", ["v7", "v8", "sibling"])
+def test_no_release_of_a_chain_of_revisions_is_disjoint_from_another(small: Ledger, other: str) -> None:
+    grant(small)
+    reserve(small, "v7")
+    reserve(small, "v8", revision_of="v7")
+    reserve(small, "sibling", revision_of="v7")
+    with pytest.raises(LedgerProblem, match=f"This release and '{other}' revise one table.* about the same people"):
+        reserve(small, "v9", revision_of="v8", **apart(other))
+    reserve(small, "elsewhere")
+    reserve(small, "v9", revision_of="v8", **apart("elsewhere"))
+    assert small.verify() == []
+
+
+def test_a_ring_of_revisions_ends(small: Ledger) -> None:
+    """A name that was voided is used again, by a revision of its own revision."""
+    grant(small)
+    first = reserve(small, "v1")
+    reserve(small, "v2", revision_of="v1")
+    assert small.void(first, "a mistake")
+    reserve(small, "v1", revision_of="v2")
+    with pytest.raises(LedgerProblem, match="revise one table"):
+        reserve(small, "v3", revision_of="v2", **apart("v1"))
 
 
 def test_what_was_declared_about_a_voided_release_says_nothing_about_its_successor(small: Ledger) -> None:

@@ -66,7 +66,28 @@ class TestAgain:
         assert "Granted   epsilon = 2 " in run(*asked, "--again").out
 
 
+class TestNewDataSet:
+    def test_a_grant_to_a_new_name_says_which_names_there_are(self, ledger: Ledger, run: Run) -> None:
+        asked = ("--approver", "A", "--reason", "b", "--epsilon", "1", "--ledger", "ledger.sqlite")
+        assert run("ledger", "grant", "people", *asked).err == ""
+        assert run("ledger", "grant", "person", *asked).err == "New data set; the ledger also holds 'people'.\n"
+        assert run("ledger", "grant", "person", *asked, "--again").err == ""
+
+
 class TestTakingBack:
+    def test_where_no_grant_stands_none_is_asked_for(self, ledger: Ledger) -> None:
+        grant(ledger)
+        ledger.take_back(DATA, **WHO)
+        for name in (DATA, "person"):
+            with pytest.raises(LedgerProblem, match=f"^'{name}' has no grant that could be taken back") as caught:
+                ledger.take_back(name, **WHO)
+            assert "ledger grant" not in str(caught.value)
+
+    def test_the_refusal_names_what_is_protected(self, ledger: Ledger) -> None:
+        ledger.grant("homes", kind="pure", epsilon="1", protect="household", **WHO)
+        with pytest.raises(BudgetExceeded, match="0 is spent on any one household of this release, 1 is left, 2 was asked for"):
+            ledger.reserve("homes", "r1", Charge("pure", Fraction(2)), {}, sealed_key=None, input_digest="d", now=NOW)
+
     def test_what_is_unspent(self, ledger: Ledger) -> None:
         grant(ledger)
         second = grant(ledger, again=True)
@@ -117,7 +138,7 @@ class TestTakingBack:
         ledger.take_back(DATA, grant=second, **WHO)
         with pytest.raises(LedgerProblem, match=rf"those of events {first} "):
             ledger.take_back(DATA, grant=second, **WHO)
-        with pytest.raises(NoGrant):
+        with pytest.raises(LedgerProblem, match="'towns' has no grant"):
             ledger.take_back("towns", **WHO)
 
     def test_a_row_that_takes_back_too_much_is_found(self, ledger: Ledger) -> None:

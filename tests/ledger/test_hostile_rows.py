@@ -294,7 +294,7 @@ def answered(step: Callable[[], object]) -> None:
 
 def look(office: Office, name: str) -> None:
     """What `plan` asks."""
-    answered(lambda: price(office.plan, office.account(read_only=True), name))
+    answered(lambda: price(office.plan, office.account(read_only=True), Order(name)))
 
 
 def show(office: Office) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.exposure.facts import ExposedAlone, JointFacts, NewCells, ReleaseExposure
 from holdfast.ledger import Ledger
-from holdfast.wording.ledger import width
+from holdfast.wording.ledger import balances_screen, width
 from tests.ledger.helpers import DATA, apart, bring, grant, reserve, screen
 from tests.snapshot_files import Snapshot, undated
 
@@ -41,6 +41,27 @@ def test_five_releases_on_one_screen(small: Ledger, snapshot: Snapshot) -> None:
     snapshot(undated(text))
 
 
+def test_what_is_left_where_releases_were_declared_disjoint(small: Ledger) -> None:
+    """`Left 1 (50 %)` stood there, and a release of 0.25 that declared nothing was refused."""
+    grant(small, "2")
+    reserve(small, "north", "1")
+    reserve(small, "south", "0.9", **apart("north"))
+    text = screen(small)
+    assert "\nLeft      rho = 0.1 (5 %) for a release that declares nothing (all charges: 1.9)\n" in text
+    assert "\n          rho = 1 (50 %) for one that overlaps only the releases that cost most\n" in text
+    assert "rho = 1 of 2 spent, rho = 0.1 (5 %) left if nothing is declared; 2 releases" in balances_screen(small.balances())
+    reserve(small, "both", "0.1")
+    assert "\nLeft      rho = 0 (0 %)\n" in screen(small)
+
+
+def test_grants_are_shown_with_the_number_that_take_back_asks_for(small: Ledger) -> None:
+    grant(small, "0.5")
+    number = grant(small, "0.25").seq
+    assert f"  grant {number}: rho = 0.25, by A. Chief" in screen(small)
+    small.take_back(DATA, grant=number, approver="A. Chief", reason="a mistake")
+    assert f"  grant {number} taken back: rho = 0.25, by A. Chief: a mistake" in screen(small)
+
+
 def test_what_is_exposed_is_never_guessed(small: Ledger, snapshot: Snapshot) -> None:
     grant(small)
     snapshot(undated(screen(small)), "nothing was published")
@@ -64,7 +85,7 @@ def test_many_releases_and_hostile_texts_fit_too(small: Ledger) -> None:
         small.grant(DATA, kind="approximate", epsilon="1/7", delta="1e-10", approver="B", reason="c", again=True)
     text = screen(small)
     assert fits(text)
-    assert "24 earlier releases are not shown; they are counted" in text
+    assert "25 earlier releases are not shown; they are counted" in text
     assert "1 more grants were taken back before" in text
     assert "5 earlier grants are not shown" in text
     assert "(27 earlier declarations are not shown)" in text

@@ -16,9 +16,11 @@ from holdfast.ledger import Ledger
 from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
 from holdfast.publication import pipeline
 from holdfast.publication.booking import Account
+from holdfast.publication.card import Card
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run
+from holdfast.wording.disjoint import ONE, SEVERAL
 from holdfast.wording.ledger import ledger_screen
 from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop
 from tests.running import Run
@@ -89,7 +91,7 @@ class TestDeclared:
         assert spent(ledger) == Fraction(1, 2)
         folder = made.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())
-        assert (card["schema_version"], card["release"]["disjoint"]) == ("3.6", APART)
+        assert (card["schema_version"], card["release"]["disjoint"]) == ("4.0", APART)
         for page in ("statement.html", "report.html"):
             text = (folder / page).read_text(encoding="utf-8")
             assert "no person is both in this table and in that of the earlier release <bdi>north</bdi>" in text
@@ -125,14 +127,30 @@ class TestDeclared:
         assert json.loads((folder / "card.json").read_text())["release"]["disjoint"]["from"] == names
         page = (folder / "statement.html").read_text(encoding="utf-8")
         assert "<bdi>part-4</bdi>; and 2 more, listed in card.json" in page
+        assert SEVERAL in page
         assert "<bdi>part-5</bdi>" not in page
 
     def test_the_plan_shows_it(self) -> None:
         plan = hf.plan(a_table(), KEEP, LAPLACE, disjoint=APART)
         assert plan.to_fields()["disjoint"] == APART
-        assert "It is declared that no person is in this table and in that of north. The ledger then counts the larger charge" in str(plan)
+        assert f"It is declared that no person is both in this table and in that of north. {ONE}" in str(plan)
         assert str(plan).endswith(f"Reason given: {REASON}")
         assert "Disjoint" not in str(hf.plan(a_table(), KEEP, LAPLACE))
+
+    def test_no_page_promises_that_the_larger_charge_counts(self, ledger: Ledger, tmp_path: Path) -> None:
+        """A third release that overlaps both connects them, and all three add up: what the pages said before that is still true."""
+        folder = declared(ledger).save(tmp_path / "out")
+        a_release(ledger, "both", LAPLACE)
+        assert spent(ledger) == Fraction(3, 2)
+        pages = [(folder / name).read_text(encoding="utf-8") for name in ("statement.html", "report.html")]
+        for text in (*pages, str(hf.plan(a_table(), KEEP, LAPLACE, disjoint=APART))):
+            assert ONE in text
+            assert "larger charge" not in text
+        assert "larger charge" not in str(Card.model_json_schema())
+
+    def test_several_releases_are_spoken_of_as_several(self) -> None:
+        plan = hf.plan(a_table(), KEEP, LAPLACE, disjoint={"from": ["north", "west"], "because": REASON})
+        assert f"in this table and in those of north, west. {SEVERAL}" in str(plan)
 
     def test_joint_exposure_does_not_believe_it(self, tmp_path: Path) -> None:
         """Kept totals that fix a cell together are told, whatever is declared: an untrue declaration must not hide it."""
@@ -289,7 +307,7 @@ class TestRunFiles:
         assert run("release", "south.toml", "-o", "two").code != 0
         assert [path.name for path in work.iterdir() if "ledger" in path.name] == []  # what is refused leaves nothing behind
         assert run("release", "north.toml", "-o", "one").code == 0
-        assert "Disjoint   It is declared that no person is in this table and in that of north. " in run("plan", "south.toml").out
+        assert "Disjoint   It is declared that no person is both in this table and in that of north. " in run("plan", "south.toml").out
         planned = json.loads(run("plan", "south.toml", "--json").out)
         assert (planned["disjoint"], planned["price"]["problem"]) == (APART, None)
         assert run("release", "south.toml", "-o", "two").code == 0

@@ -15,6 +15,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication import folder as folder_module
+from holdfast.publication import pipeline
 from holdfast.publication.release import Release
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
@@ -90,15 +91,54 @@ class TestRefusals:
     def test_an_existing_folder_is_refused_and_left_as_it_is(self, tmp_path: Path) -> None:
         a_release().save(tmp_path / "out")
         before = content(tmp_path)
-        with pytest.raises(OutputExists, match=r"'out' already exists.*--force"):
+        with pytest.raises(OutputExists, match=r"'out' already exists and holds the release 'one'.*--force to replace it"):
             a_release("two").save(tmp_path / "out")
+        with pytest.raises(IdenticalRelease, match=r"already holds the release 'one'"):
+            a_release().save(tmp_path / "out")
         (tmp_path / "file").write_text("mine")
-        (tmp_path / "empty").mkdir()
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "thesis").write_text("mine")
         (tmp_path / "link").symlink_to("nowhere")
-        for name in ("file", "empty", "link"):
-            with pytest.raises(OutputExists):
-                a_release().save(tmp_path / name)
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "to-empty").symlink_to("empty")
+        for name in ("file", "other", "link", "to-empty"):  # --force is not offered where it would be refused
+            for force in (False, True):
+                with pytest.raises(OutputExists) as caught:
+                    a_release().save(tmp_path / name, force=force)
+                assert "--force" not in str(caught.value)
         assert {name: data for name, data in content(tmp_path).items() if name.startswith("out")} == before
+
+    @pytest.mark.parametrize("force", [False, True])
+    def test_an_empty_folder_can_be_used(self, tmp_path: Path, force: bool) -> None:
+        (tmp_path / "out").mkdir()
+        a_release().save(tmp_path / "out", force=force)
+        assert hf.verify(tmp_path / "out").release_id == "one"
+        assert os.listdir(tmp_path) == ["out"]
+
+    @pytest.mark.parametrize("why", ["mounted", "of somebody else"])
+    def test_an_empty_folder_that_no_rename_replaces(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+        """Refused before anything is drawn: the rename would fail when the budget is spent."""
+        (tmp_path / "out").mkdir()
+        user = os.geteuid()
+        if why == "mounted":
+            monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == tmp_path / "out")
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+        with pytest.raises(OutputExists, match="'out' already exists and holds no release"):
+            a_release().save(tmp_path / "out")
+
+    def test_a_folder_that_is_filled_meanwhile_is_left_as_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "out").mkdir()
+        fill = pipeline.fill_folder
+
+        def meanwhile(*given: Any) -> None:
+            fill(*given)
+            (tmp_path / "out" / "thesis").write_text("mine")
+
+        monkeypatch.setattr(pipeline, "fill_folder", meanwhile)
+        with pytest.raises(OutputExists, match="appeared in the meantime"):
+            a_release().save(tmp_path / "out")
+        assert (tmp_path / "out" / "thesis").read_text() == "mine"
 
     def test_force_replaces_another_release(self, tmp_path: Path) -> None:
         a_release("one").save(tmp_path / "out")

@@ -76,11 +76,17 @@ def test_what_is_no_signing_key_is_refused_and_not_shown(tmp_path: Path, content
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert "SECRETWORD" not in str(caught.value)
-    with pytest.raises(InvalidParameter, match=r"not a readable Ed25519 public key"):
+    why = (
+        r"'key\.pem' is a private key\. Make the public one: openssl pkey" if b"PRIVATE" in content else "not a readable Ed25519 public key"
+    )
+    with pytest.raises(InvalidParameter, match=why):
         load_public_key(tmp_path / "key.pem")
 
 
 def test_a_missing_key_is_refused(tmp_path: Path) -> None:
-    for load in (load_signing_key, load_public_key):
-        with pytest.raises(InvalidParameter, match=r"is not a readable"):
-            load(tmp_path / "none.pem")
+    with pytest.raises(InvalidParameter, match=r"is not a readable"):
+        load_signing_key(tmp_path / "none.pem")
+    with pytest.raises(InvalidParameter, match=r"'none\.pem' does not exist\. Check its path"):
+        load_public_key(tmp_path / "none.pem")
+    with pytest.raises(InvalidParameter, match=r"cannot be read\. Check its path and permissions"):
+        load_public_key(tmp_path)

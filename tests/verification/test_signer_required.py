@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "interval": ("interval", "FOLDER", "--where", "county = '031'"),
     "view": ("view", "FOLDER"),
 }
-REFUSED = {"other": "the signature is by another key than the one given", "bare": "the card is not signed"}
+REFUSED = {
+    "other": "The card is signed, but not by the key that you named ('office.pub'). Check that this is the key the office publishes",
+    "bare": "The card is not signed, and --signer asks for a signature.",
+}
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -94,7 +98,7 @@ def test_in_python(place: Path, reader: str) -> None:
     read = READERS[reader]
     assert read(place / "good", place / "office.pub") is not None
     for name, why in REFUSED.items():
-        with pytest.raises(VerificationFailed, match=why):
+        with pytest.raises(VerificationFailed, match=f"^{re.escape(why)}"):  # and not that the folder is broken
             read(place / name, place / "office.pub")
 
 
@@ -137,7 +141,7 @@ def test_cards_that_a_ledger_is_compared_with(place: Path, run: Run, tmp_path: P
         assert run("ledger", "verify", card, "--ledger", ledger, "--signer", "office.pub").code == 0
         ran = run("ledger", "verify", card, "--ledger", ledger, "--signer", "stranger.pub")
         assert (ran.code, ran.out) == (VerificationFailed.exit_code, "")
-        assert REFUSED["other"] in ran.err
+        assert REFUSED["other"].replace("office.pub", "stranger.pub") in ran.err
 
 
 def test_what_was_read_before_has_no_signature_to_check(place: Path) -> None:

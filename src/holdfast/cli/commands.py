@@ -25,7 +25,7 @@ from holdfast.cli.endings import published, run_command, stands
 from holdfast.cli.ledger import app as ledger_app
 from holdfast.cli.ledger import ledger_of_release, ledger_words
 from holdfast.cli.starting import add_commands, answer_shell
-from holdfast.errors import LedgerProblem, NoMeeting
+from holdfast.errors import InvalidParameter, LedgerProblem, NoMeeting, VerificationFailed
 
 if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
@@ -174,13 +174,13 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
-def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | None = None) -> Plan:
+def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | None = None, order: Order | None = None) -> Plan:
     """A plan, with signs of life; its module is loaded only by the commands that need it."""
     from holdfast.publication.order import Order
     from holdfast.publication.pipeline import planned
 
     with planning() as progress:
-        made = planned(table, run.keep, run.mechanism, account, Order(run.id, disjoint=run.disjoint), progress)
+        made = planned(table, run.keep, run.mechanism, account, order or Order(run.id, disjoint=run.disjoint), progress)
         made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
         return made
 
@@ -230,7 +230,8 @@ def plan(
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
     elif found is None and (said is None or said["problem"] is None):  # nothing stands in its way
-        print(f"Next       holdfast release {run_file} -o out")
+        more = ["--resume"] if said is not None and said["begun"] else []
+        print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *more)}")
 
 
 def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
@@ -248,17 +249,20 @@ def _folder_of(run_file: Path) -> Path:
 
 
 def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
-    """What the release would cost, against what its ledger has left; None where it uses none."""
+    """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
     from holdfast.publication.booking import Account, secret_from_environment
-    from holdfast.publication.price import price, without_ledger
+    from holdfast.publication.order import Order
+    from holdfast.publication.price import price, price_without_ledger, refused_price
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
-    except LedgerProblem as problem:  # the release would be refused; a plan is worth having all the same
-        return without_ledger(plan, run.dataset, str(problem)).to_fields()
+        order = Order(run.id, revises=_revised(run), disjoint=run.disjoint)
+    except (LedgerProblem, VerificationFailed, InvalidParameter) as problem:  # refused; a plan is worth having all the same
+        return refused_price(plan, run.dataset, str(problem)).to_fields()
     if book is None:
-        return None
-    return price(plan, Account(book, run.dataset, secret_from_environment()), run.id, run.disjoint).to_fields()
+        made = price_without_ledger(plan, run.dataset, order)
+        return None if made is None else made.to_fields()
+    return price(plan, Account(book, run.dataset, secret_from_environment()), order).to_fields()
 
 
 @app.command()
@@ -299,7 +303,7 @@ def diagnose(
 @app.command()
 def release(
     run_file: RunFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist, or be empty.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a folder that holds another release.")] = False,
     ledger: Annotated[
         str | None,
@@ -311,7 +315,7 @@ def release(
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
     from holdfast.publication.booking import check_recorded, standing
-    from holdfast.publication.folder import Output
+    from holdfast.publication.folder import Output, release_in
     from holdfast.publication.given_files import CARD
     from holdfast.publication.listings import EXPOSED_FILE
     from holdfast.publication.order import Order
@@ -329,33 +333,38 @@ def release(
     check_recorded(order, account)
     with working("Reading the table"):
         table = run.read_table()
-    made = make_plan(run, table, account)
+    made = make_plan(run, table, account, order)
     if told := long_draw_sentence(made.drawing.cell_draws):
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
-    stands(standing(account, run.id, output, _command(run_file, output, ledger, force), named))
+    command = _command(run_file, output, ledger, no_ledger, *(["--force"] if force else []))
+    stands(standing(account, run.id, output, command, named))
     made = for_table(made, table)  # what is told below is what the card says
     wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
+    before = release_in(output) if force else None
+    replaced = None if resume and before == run.id else before  # a release that is resumed may be in place already
     entry = _carry_out(run, order, made, table, wanted, account, resume)
     published()
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
-        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "exposed": exposed}
+        fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
         return
     moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
+    if replaced is not None:
+        print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
-def _command(run_file: Path, output: Path, ledger: str | None, force: bool) -> str:
+def _command(run_file: Path, output: Path, ledger: str | None, no_ledger: bool, *more: str) -> str:
     """The command that makes this release, each option once however often it was typed. A URL may hold a password and is left out."""
-    place = [] if ledger is None else ["--ledger", "URL" if "://" in ledger else ledger]
-    return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *(["--force"] if force else [])])
+    place = ["--no-ledger"] if no_ledger else [] if ledger is None else ["--ledger", "URL" if "://" in ledger else ledger]
+    return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *more])
 
 
 def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:

@@ -144,6 +144,7 @@ def grant(
     """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
     from holdfast.ledger.values import GrantKind, name_of, read_grant
     from holdfast.wording.endings import GRANTED
+    from holdfast.wording.ledger import new_dataset_sentence
 
     kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
@@ -153,7 +154,10 @@ def grant(
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
+    others = tuple(book.datasets())
     book.grant(dataset, kind=kind, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
+    if others and dataset not in others:  # a name that was misspelt is a new account, with nothing spent
+        print(new_dataset_sentence(others), file=sys.stderr)
     _print_balance(book, dataset, as_json)
 
 
@@ -162,7 +166,7 @@ def take_back(
     dataset: Dataset,
     approver: Annotated[str, typer.Option(help="Who takes it back.")],
     reason: Annotated[str, typer.Option(help="Why.")],
-    grant: Annotated[int | None, typer.Option(help="The number of the grant's event, where there are several.")] = None,
+    grant: Annotated[int | None, typer.Option(help="The number of the grant, as `ledger show` prints it, where there are several.")] = None,
     ledger: Place = None,
     witness: Witnessed = None,
     as_json: AsJson = False,

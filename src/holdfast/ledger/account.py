@@ -15,6 +15,9 @@ it. Whoever stays in component k costs at most c_k, its sum. Whoever leaves k fo
 in j, c_k / 2 + c_j / 2 in all, which is at most the larger sum [theory T193]. So parallel composition is used only where all pairs are
 declared: of two disjoint releases that both overlap a third, all three add up, though less may be lost. Releases that a restored copy of
 the ledger had lost overlap all others, since nothing is known of them.
+
+So what is left depends on the release that asks: what was granted, less the other charges of the component that it would join. A release
+that declares nothing joins all of them.
 """
 
 from __future__ import annotations
@@ -56,8 +59,12 @@ class Balance:
     kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
     (epsilon, delta)-differentially private for one protected unit.
 
+    all_charges is the sum of all charges, whatever was declared.
+
     per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
-    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts.
+    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts. Where releases
+    were declared disjoint, both are the largest over components, for a change in the tables of one component: a person who goes from
+    the tables of A to those of B changes one count in each, and costs e_A + e_B of these figures [theory T193].
     `secret_is_more`: for some release that is farther than one protected unit's move, so that a grant buys more there than it says.
     """
 
@@ -75,15 +82,23 @@ class Balance:
     per_distance: Fraction | None = None
     smallest_secret: Fraction | None = None
     secret_is_more: bool = False
+    all_charges: Fraction = Fraction(0)
 
     @property
     def left(self) -> Fraction | None:
-        """What may still be reserved by a release that overlaps the most expensive component."""
+        """What a release may still cost that joins the component with the largest sum, and no other. One that declares nothing joins all
+        of them: see `left_undeclared`.
+        """
         return None if self.granted is None else self.granted - self.spent
+
+    @property
+    def left_undeclared(self) -> Fraction | None:
+        """What a release that declares nothing may still cost; the charges of all others then add up."""
+        return None if self.granted is None else max(self.granted - self.all_charges, Fraction(0))
 
     def to_fields(self) -> dict[str, Any]:
         """JSON-ready, exact."""
-        numbers = ("granted", "spent", "left", "epsilon", "delta", "per_distance", "smallest_secret")
+        numbers = ("granted", "spent", "left", "all_charges", "left_undeclared", "epsilon", "delta", "per_distance", "smallest_secret")
         return {
             **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
             **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
@@ -168,6 +183,17 @@ class Account:
             return self._totals[chosen]
         return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
 
+    def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
+        """What is charged to the other releases of the component that a release with these facts would join, or is in."""
+        counted, own = self._counted(), self.release(release_id)
+        if own is None or not own.counts:
+            place = 1 + max(self.releases, default=0)
+            named: dict[str, Any] = {"dataset": self.dataset, "release_id": release_id, "head": "", "seq": place, "time": ""}
+            own = Reservation(state="reserved", charge=charge, facts=facts, **named)
+            counted.append(own)
+        part = next(part for part in components(counted) if any(release.seq == own.seq for release in part))
+        return sum((self.cost(release.charge) for release in part if release.seq != own.seq), Fraction(0))
+
     def _counted(self) -> list[Reservation]:
         return [release for release in self.releases.values() if release.counts]
 
@@ -196,6 +222,7 @@ class Account:
             per_distance=self._spent_at(counted, "per_distance"),
             smallest_secret=self._spent_at(counted, "smallest_secret"),
             secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
+            all_charges=self._totals[self.currency],
         )
 
     def _spent_at(self, counted: list[Reservation], where: Literal["per_distance", "smallest_secret"]) -> Fraction | None:
@@ -343,12 +370,24 @@ class Account:
     def _check_apart(self, other: str, facts: Mapping[str, Any]) -> HoldfastError | None:
         named = self.release(other)
         assert named is not None
-        if other == facts.get("revision_of"):
-            return LedgerProblem(f"A revision of {other!r} is about the same people. Leave it out of disjoint.")
+        revised = facts.get("revision_of")
+        if revised is not None and self._revisions_to(revised) & self._revisions_to(other):
+            by_way = "" if revised == other else f" (through {revised!r})"
+            return LedgerProblem(f"This release and {other!r} revise one table{by_way}, about the same people. Leave it out of disjoint.")
         reason = "it was lost, and nothing is known of its table" if named.state == "lost" else why_not_disjoint(named.charge, named.facts)
         if reason is None:
             return None
         return LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
+
+    def _revisions_to(self, release_id: str) -> set[str]:
+        """The release, the one that it revises, the one that this revises, and so on."""
+        names: set[str] = set()
+        named = self.release(release_id)
+        while named is not None and named.release_id not in names:  # a voided name may be used again, and close a ring
+            names.add(named.release_id)
+            revised = named.facts.get("revision_of")
+            named = self.release(revised) if isinstance(revised, str) else None
+        return names
 
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
@@ -362,8 +401,8 @@ class Account:
         before = spent - asked  # those that may share people with it, which alone may have passed the limit
         return BudgetExceeded(
             f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
-            f"on the people of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left for them, {amount(asked)} was "
-            "asked for. Nothing was drawn or spent. Ask for less, or have more granted."
+            f"on any one {self.protect} of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left, {amount(asked)} "
+            "was asked for. Nothing was drawn or spent. Ask for less, or have more granted."
         )
 
     def check_lost(self, charge: Charge) -> HoldfastError | None:

@@ -91,7 +91,9 @@ def grant_to_take_back(account: Account, number: int | None) -> Grant:
     """The grant to take back, or the refusal, raised: that of the event of this number; without a number the only one there is."""
     listed = ", ".join(f"{grant.seq} ({grant}, {grant.time[:10]})" for grant in account.grants)
     if not listed:
-        raise account.no_grant()
+        raise LedgerProblem(
+            f"{account.dataset!r} has no grant that could be taken back. `holdfast ledger show` lists the data sets and their balances."
+        )
     is_only = number is None and len(account.grants) == 1
     found = next((grant for grant in account.grants if is_only or grant.seq == number), None)
     if found is None:

@@ -90,8 +90,8 @@ class Account:
         if self.ledger.account(self.dataset).grants or (isinstance(self.ledger, Ledger) and self.ledger.needs_grants):
             raise LedgerProblem(ESTIMATED)
 
-    def check_charge(self, channel: Channel, release_id: str, disjoint: Disjoint | None = None) -> None:
-        """Refuse what the ledger would not pay for, before samplers are prepared.
+    def check_charge(self, channel: Channel, release_id: str, disjoint: Disjoint | None = None, revised: str | None = None) -> None:
+        """Refuse what the ledger would not pay for, before samplers are prepared. `revised`: the release that this one revises.
 
         A channel whose noise a Markov chain may draw is asked about when that is known: its promise is another one then.
         """
@@ -102,7 +102,7 @@ class Account:
         found = self.ledger.reservation(self.dataset, release_id)
         if found is not None and found.state != "voided":
             return  # its budget was reserved when it was begun
-        said = charge_facts(channel.facts, channel.guarantee, disjoint)
+        said = charge_facts(channel.facts, channel.guarantee, disjoint, revised)
         self.ledger.check(self.dataset, release_id, Charge.of(channel.guarantee), said)
 
 

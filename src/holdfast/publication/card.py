@@ -91,8 +91,8 @@ class ReleaseInfo(Part):
     ledger: LedgerEntry | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
     grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")
     disjoint: DisjointInfo | None = Field(
-        description="Earlier releases with which this one was declared to share no person: the ledger counts the larger charge, not the "
-        "sum. Null if nothing was declared: then the charges add up."
+        description="Earlier releases with which this one was declared to share no person: the ledger adds their charges only where "
+        "other releases that may share people connect them; else the larger sum counts. Null if nothing was declared: then they add up."
     )
     ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(

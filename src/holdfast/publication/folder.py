@@ -127,8 +127,8 @@ def follow_umask(folder: Path, plain: str) -> None:
 
 
 def check_output(output: Output, columns: Iterable[str], release_id: str, identity: str) -> None:
-    """Refuse what could not be written, before anything is drawn: a folder that exists (with `force`: one that holds this very release, or
-    none), a place that does not exist, an unusable signing key.
+    """Refuse what could not be written, before anything is drawn: a folder that exists and is not empty (with `force`: one that holds this
+    very release, or none), a place that does not exist, an unusable signing key.
     """
     output.check()
     folder = output.folder
@@ -174,9 +174,10 @@ def try_to_write(folder: Path, cells: int) -> None:
 
 
 def _check_replaced(output: Output, release_id: str, identity: str) -> None:
+    """Refuse a name that is taken. `force` is offered only where it would be followed."""
     name = output.folder.name
-    if not output.force:
-        raise OutputExists(f"{name!r} already exists. Choose another name, or --force to replace another release.")
+    if is_free_folder(output.folder):
+        return
     if output.folder.is_symlink():
         raise OutputExists(f"{name!r} is a link, which is not replaced. Name the folder itself.")
     before = _card_in(output.folder, name)
@@ -186,6 +187,27 @@ def _check_replaced(output: Output, release_id: str, identity: str) -> None:
             "again would publish a second noisy copy and spend the budget twice. Use the folder as it is, or give the release a new id."
         )
     _check_nothing_more(output.folder, name, before)
+    if not output.force:
+        raise OutputExists(
+            f"{name!r} already exists and holds the release {before.release.id!r}. Choose another name, or add --force to replace it."
+        )
+
+
+def is_free_folder(folder: Path) -> bool:
+    """Whether a release can be put in the place of this folder by a rename alone: it is empty, our own, no link and no mounted disk."""
+    try:
+        own = os.lstat(folder).st_uid == os.geteuid()
+        return own and folder.is_dir() and not (folder.is_symlink() or os.path.ismount(folder) or os.listdir(folder))
+    except OSError:
+        return False
+
+
+def release_in(folder: Path) -> str | None:
+    """The id of the release that a folder holds; None if it holds none that this version can read."""
+    try:
+        return _card_in(folder, folder.name).release.id
+    except OutputExists:
+        return None
 
 
 def _card_in(folder: Path, name: str) -> Card:
@@ -237,12 +259,12 @@ def _checksum(path: Path) -> dict[str, Any]:
 
 
 def put_in_place(temporary: Path, output: Output) -> None:
-    """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen.
+    """Give the complete folder its name. A rename onto a folder that has files fails, so nothing is replaced unseen; an empty one goes.
 
     With `force`, what is replaced is looked at again now, and once more after the exchange: anything but another release is put back.
     """
     folder = output.folder
-    if output.force and os.path.lexists(folder):
+    if output.force and os.path.lexists(folder) and not is_free_folder(folder):
         made = _card_in(temporary, temporary.name)
         _check_replaced(output, made.release.id, made.mechanism.identity)
         _exchange(temporary, folder.absolute())

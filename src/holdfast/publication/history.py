@@ -42,11 +42,11 @@ def public_facts(
     """
     own = plan.facts
     before = [release for release in earlier if release.counts]
-    facts = {
+    return {
         "mechanism": plan.mechanism.name,
         "parameters": plan.mechanism.parameters,
         "asked": None if plan.guarantee.asked is None else plan.guarantee.asked.to_fields(),
-        **charge_facts(own, plan.guarantee, disjoint),
+        **charge_facts(own, plan.guarantee, disjoint, revision_of),
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "statements": own.definitions,
@@ -55,16 +55,18 @@ def public_facts(
         "stream_version": STREAM_VERSION,
         "software": dict(software),
     }
-    return facts if revision_of is None else {**facts, "revision_of": revision_of}
 
 
-def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None) -> dict[str, Any]:
-    """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what."""
+def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None, revision_of: str | None) -> dict[str, Any]:
+    """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what, a
+    revision of what.
+    """
     return {
         "protect": own.protected,
         DISTANCE: guarantee.distance.name,
         **({} if guarantee.answers is None else {ANSWERS: guarantee.answers.to_fields()}),
         **({} if disjoint is None else {DISJOINT: disjoint.to_fields()}),
+        **({} if revision_of is None else {"revision_of": revision_of}),
     }
 
 

@@ -81,8 +81,8 @@ def release(
                  commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
                  noticed; card and repr say so.
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
-                 is in this table and in those of these releases of the ledger. The larger charge then counts, not the sum; ids and reason
-                 are on card and statement. `progress` is called with (cells done, cells in all).
+                 is in this table and in those of these releases of the ledger. Their charges then add up only where other
+                 releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
@@ -119,7 +119,8 @@ def planned(
     progress: AssessingProgress | None = None,
 ) -> Plan:
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
-    check = None if account is None else partial(account.check_charge, release_id=order.release_id, disjoint=order.disjoint)
+    asked = partial(Account.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
+    check = None if account is None else partial(asked, account)
     made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)

@@ -225,9 +225,8 @@ def disjoint_words(card: Card) -> tuple[Html, ...]:
     if declared is None:
         return ()
     others = names(say, declared["from"], SHOWN_DISJOINT)
-    unit = card["guarantee"]["unit"]
     return (
-        say("page.disjoint", count=len(declared["from"]), releases=others, unit=unit),
+        say("page.disjoint", count=len(declared["from"]), releases=others, protected=card["guarantee"]["protect"]),
         say("page.disjoint_because", because=tag("bdi", declared["because"])),
     )
 

@@ -42,7 +42,7 @@ from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.released import value_columns
 from holdfast.publication.rewritten import arranged, is_csv_of
-from holdfast.publication.signing import signature_problems
+from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.view import VIEW, VIEW_WORDS, fields_text, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
@@ -203,9 +203,10 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
-    found = [*file_problems(place, card), *signature_problems(card, signer)]
+    found = [*file_problems(place, card), *signature_problems(card)]
     if found:
         _fail(found)
+    check_signed_by(card, signer)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
     lines = _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
     try:
@@ -419,8 +420,9 @@ def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[
     place = Path(folder)
     with _escaped():
         card = _read_card(place)
-        if found := [*file_problems(place, card), *signature_problems(card, signer)]:
+        if found := [*file_problems(place, card), *signature_problems(card)]:
             _fail(found)
+        check_signed_by(card, signer)
         return card.release.id, _plain(
             _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
         )

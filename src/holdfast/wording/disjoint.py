@@ -8,13 +8,18 @@ if TYPE_CHECKING:
     from holdfast.ledger.disjoint import Disjoint
 
 NAMES_SHOWN = 5
+ONE = "The ledger adds the two charges only if other releases that may share people with both connect them; else the larger sum counts."
+"""What a declaration against one release changes. The pages of a publication say it in the words of their catalogue."""
+SEVERAL = "The ledger adds the charge of this release to theirs only where further releases that may share people connect them."
+"""What a declaration against several releases changes."""
 
 
-def disjoint_sentences(declared: Disjoint, unit: str) -> str:
+def disjoint_sentences(declared: Disjoint, protected: str) -> str:
     """What is declared, what it changes, and why it is so. The reason stands last: it may hold any text."""
+    one = len(declared.releases) == 1
     return (
-        f"It is declared that no {unit} is in this table and in that of {short_list(declared.releases)}. The ledger then counts the larger "
-        f"charge, not the sum. Reason given: {declared.because}"
+        f"It is declared that no {protected} is both in this table and in {'that' if one else 'those'} of {short_list(declared.releases)}. "
+        f"{ONE if one else SEVERAL} Reason given: {declared.because}"
     )
 
 

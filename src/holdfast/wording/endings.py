@@ -41,7 +41,7 @@ WHAT_TO_DO = {
     "unreachable-lattice": "Use another chain, or an exact sampler.",
     "no-meeting": "Allow more steps, or use another kernel.",
     "output-problem": "Make room or get the rights, and run the command again.",
-    "output-exists": "Choose another name, or --force to replace another release.",
+    "output-exists": "Choose another name; the message says whether --force can replace what is there.",
     "identical-release": "Use the folder as it is, or give the release a new id.",
     "verification-failed": "Do not use the folder; ask its publisher.",
     "invariant-broken": "Please report it. Nothing was written.",

@@ -38,7 +38,7 @@ def ledger_screen(account: Account, last: Event) -> str:
     promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
     granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
     declared = _disjoint(account.releases.values())
-    back = _taken_back(account.taken_back)
+    back, left = _taken_back(account.taken_back), _left_lines(balance)
     lines = [
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
@@ -46,10 +46,10 @@ def ledger_screen(account: Account, last: Event) -> str:
         *_grants(account.grants, MAX_GRANTS - len(back)),
         *back,
         f"Releases  as requested: cost for one {protected}" if account.releases else "Releases  none yet",
-        *_releases(list(account.releases.values()), MAX_RELEASES - len(declared)),
+        *_releases(list(account.releases.values()), MAX_RELEASES - len(declared) - len(left[1:])),
         *declared,
         f"Spent     {_spent(balance)}",
-        *([] if balance.left is None else [f"Left      {_left(balance)}"]),
+        *left,
         *_secret(balance),
     ]
     lines += _exposed(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
@@ -90,9 +90,14 @@ def price_sentences(price: Mapping[str, Any]) -> str:
     sentences = [f"{said}; {held}."]
     if price["problem"] is not None:
         sentences.append(f"It would be refused: {price['problem']}")
+    elif price["begun"]:
+        sentences.append(BEGUN)
     elif not price["resumable"] and numbers["granted"] is not None:
         sentences.append(NO_KEY)
     return " ".join(sentences)
+
+
+BEGUN = "It was begun before: resume it with --resume, or give it up with `holdfast ledger void`."
 
 
 NO_KEY = (
@@ -135,18 +140,32 @@ def _spent(balance: Balance) -> str:
     return f"{balance.currency} = {amount(balance.spent)}{of}{apart}"
 
 
-def _left(balance: Balance) -> str:
+def _left(balance: Balance, left: Fraction) -> str:
     assert balance.granted is not None
-    assert balance.left is not None
-    share = f" ({int(100 * balance.left / balance.granted)} %)" if balance.granted else ""
-    return f"{balance.currency} = {amount(balance.left, up=False)}{share}"
+    share = f" ({int(100 * left / balance.granted)} %)" if balance.granted else ""
+    return f"{balance.currency} = {amount(left, up=False)}{share}"
+
+
+def _left_lines(balance: Balance) -> list[str]:
+    """What is left. Where a declaration keeps charges apart, that depends on what a release declares: both ends are shown."""
+    if balance.left is None or balance.left_undeclared is None:
+        return []
+    if balance.all_charges == balance.spent:
+        return [f"Left      {_left(balance, balance.left)}"]
+    return [
+        f"Left      {_left(balance, balance.left_undeclared)} for a release that declares nothing "
+        f"(all charges: {amount(balance.all_charges)})",
+        f"          {_left(balance, balance.left)} for one that overlaps only the releases that cost most",
+    ]
 
 
 def balances_screen(balances: Iterable[Balance]) -> str:
     """One line for each data set: what was granted, what is spent, what is left."""
     rows = []
     for balance in balances:
-        left = NO_LIMIT if balance.left is None else f"{_left(balance)} left"
+        left = NO_LIMIT if balance.left_undeclared is None else f"{_left(balance, balance.left_undeclared)} left"
+        if balance.left is not None and balance.all_charges != balance.spent:
+            left += " if nothing is declared"
         rows.append((balance.dataset, f"{_spent(balance)} spent, {left}; {count_of(balance.recorded, 'release')}"))
     column = max((min(width(clean(name)), 36) for name, _ in rows), default=0)
     lines: list[str] = []
@@ -156,6 +175,11 @@ def balances_screen(balances: Iterable[Balance]) -> str:
         else:
             lines.append(fit(f"{pad(name, column)}  {text}", WIDTH))
     return "\n".join(lines) or "No budget was granted and no release recorded yet."
+
+
+def new_dataset_sentence(others: tuple[str, ...]) -> str:
+    """That a grant opened a new account, beside those that the ledger has."""
+    return f"New data set; the ledger also holds {short_list(tuple(repr(clean(name)) for name in others))}."
 
 
 def charged_sentence(entry: str | None, balance: Balance | None) -> str:
@@ -181,7 +205,7 @@ def _grants(grants: list[Grant], most: int) -> list[str]:
     lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
     for grant in grants[-most:]:
         legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
-        lines.append(f"  {day(grant.time)}  {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
+        lines.append(f"  {day(grant.time)}  grant {grant.seq}: {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
     return lines
 
 
@@ -189,7 +213,10 @@ def _taken_back(given: list[TakenBack]) -> list[str]:
     hidden = len(given) - MAX_TAKEN_BACK
     lines = [f"  ({hidden} more grants were taken back before)"] if hidden > 0 else []
     shown = given[-MAX_TAKEN_BACK:]
-    return lines + [f"  {day(one.time)}  taken back: {one.grant}, by {fit(one.approver, 24)}: {clean(one.reason)}" for one in shown]
+    return lines + [
+        f"  {day(one.time)}  grant {one.grant.seq} taken back: {one.grant}, by {fit(one.approver, 24)}: {clean(one.reason)}"
+        for one in shown
+    ]
 
 
 def _disjoint(releases: Iterable[Reservation]) -> list[str]:
