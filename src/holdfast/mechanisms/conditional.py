@@ -14,8 +14,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality
 from holdfast.invariants.statements import is_whole
-from holdfast.lattices.bounded_blocks import bounded_blocks
-from holdfast.lattices.bounded_consistency import check_possible
+from holdfast.lattices.bounded_blocks import bounded_blocks, check_possible
 from holdfast.lattices.norms import L1, L2
 from holdfast.lattices.shapes import Pinned
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
