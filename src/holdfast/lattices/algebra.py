@@ -30,7 +30,6 @@ _PRIME = 2**61 - 1
 Vector: TypeAlias = "NDArray[Any] | Sequence[int]"
 """How a caller writes a vector of integers."""
 
-
 Ints: TypeAlias = NDArray[np.int64]
 
 LARGEST_ENTRY = 1 << 20

@@ -2,7 +2,8 @@
 
 A small component is split as finely as can be, into blocks that can be sampled on their own (`finest_split`). Legend: A is k x d; S its row
 space over Q; L = {z in Z^d : A z = 0} = Z^d intersected with the orthogonal complement of S. For a set J of columns, S_J and L_J are the
-vectors of S and L that vanish outside J."""
+vectors of S and L that vanish outside J.
+"""
 
 from __future__ import annotations
 

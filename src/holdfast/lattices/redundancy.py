@@ -23,7 +23,6 @@ Ints = NDArray[np.int64]
 MOST_ROWS = 500
 """Rows up to which dependence is decided exactly; beyond, nesting and grids are looked at."""
 
-
 MAX_SHOWN = 8
 
 

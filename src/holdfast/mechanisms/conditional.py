@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
 from holdfast.channels import Channel, Facts
-from holdfast.channels.bounds import BoundsLayout
+from holdfast.channels.layout import BoundsLayout
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality

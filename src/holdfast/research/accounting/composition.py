@@ -55,7 +55,6 @@ Method: TypeAlias = Literal[
 ]
 PLD: Method = "privacy loss distribution"
 
-
 DIGITS = 12
 """Significant digits of a root of a sum of squares, rounded up."""
 

@@ -65,7 +65,6 @@ SLACK = 1e-6
 
 Ints = NDArray[np.int64]
 
-
 PRODUCT_BITS = 448
 NATS = 200
 """Each factor is cut off where a single weight is below e^-200."""

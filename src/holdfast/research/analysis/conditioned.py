@@ -32,7 +32,6 @@ LARGEST_ERROR = 1e-6
 """Of a probability, beside it: far below what draws tell."""
 MAX_STEPS = 100
 
-
 Bools = NDArray[np.bool_]
 
 VERY_FAR = 1 << 40

@@ -35,7 +35,6 @@ from holdfast.verification.verify import read_verified
 Source = Readable | str | os.PathLike[str]
 """A release, a loaded one, or the folder it was saved in."""
 
-
 ROUNDING = 1e-9
 """What rounding and tables left out may change in any probability, where nothing is drawn."""
 MAX_VALUES = 1 << 22

@@ -26,10 +26,8 @@ Floats = NDArray[np.float64]
 MAX_ENTRIES = 4_000_000
 """Rows times cells of a dense system; more is refused."""
 
-
 Bools = NDArray[np.bool_]
 Method = Literal["l2", "nonnegative l2", "l1"]
-
 
 _NEAREST = {
     "l2": "to the nearest table with the true totals (in l2)",

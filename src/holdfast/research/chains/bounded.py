@@ -40,7 +40,6 @@ from holdfast.samplers.bounded_block import BoundedBlock
 MOST_ELEMENTARY = 600
 """Moves, both signs, up to which elementary moves are worked out: some seconds."""
 
-
 MovesKind: TypeAlias = Literal["swaps", "elementary moves", "all moves"]
 
 FOR_THIS_TABLE = "estimated for this table only"

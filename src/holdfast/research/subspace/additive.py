@@ -34,7 +34,6 @@ CALIBRATIONS = {"analytic": analytic_sigma_squared, "paper": ggy_sigma_squared}
 SCALE_BITS, SCALE_DIGITS = 128, 12
 """Precision of an irrational scale, and its significant digits."""
 
-
 Run: TypeAlias = Callable[[Floats, np.random.Generator], Any]
 
 

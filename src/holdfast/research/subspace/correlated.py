@@ -42,7 +42,6 @@ from holdfast.subspace.spaces import Floats
 Shape: TypeAlias = Literal["split", "optimal"]
 SHAPES: tuple[Shape, ...] = ("split", "optimal")
 
-
 RESOLUTION = 16
 """How fine the combinations are: their whole numbers are off from the best ones by about one in three times so many."""
 

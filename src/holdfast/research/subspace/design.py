@@ -52,7 +52,6 @@ MAX_STEPS = 100_000
 """Steps after which the search ends with the excess it has reached."""
 POWERS: dict[Criterion, float] = {"volume": 1.0, "trace": 2.0}
 
-
 EXCESS = 1e-3
 """How far the largest change may be above the mean: by this much the squared radii are within 1 + EXCESS of the smallest ellipsoid's."""
 

@@ -35,11 +35,9 @@ Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]
 STATUSES: tuple[Status, ...] = ("real numbers", "floating point", "estimated")
 """From the strongest to the weakest."""
 
-
 Point: TypeAlias = tuple[Fraction, ...]
 Query: TypeAlias = Callable[[Any], Point]
 """The true answers of a data set, exact."""
-
 
 _NEIGHBOURS = {
     "replace-one": "one person's record, replaced by another's",

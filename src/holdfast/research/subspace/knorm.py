@@ -40,7 +40,6 @@ BATCH = 128
 INSIDE = 1 - 1e-7
 """Points of a chain are moved towards 0 by this factor; the linear programs allow as much."""
 
-
 Sampler: TypeAlias = Literal["auto", "independent", "facets", "hit-and-run"]
 SAMPLERS: tuple[Sampler, ...] = ("auto", "independent", "facets", "hit-and-run")
 

@@ -36,7 +36,6 @@ from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero."""
 
-
 MAX_ENTRIES = 1 << 28
 
 
