@@ -17,7 +17,7 @@ from holdfast.exact.compiled import WARM_THRESHOLD
 from holdfast.exact.table import CHUNK_WORDS
 from holdfast.randomness import NoiseKey
 from holdfast.research.oracles import discrete_gaussian, discrete_laplace
-from holdfast.testing.bits import FairBits
+from holdfast.testing.words import FairBits
 
 OPENDP_DRAWS = 20_000
 ORACLE_DRAWS = 500

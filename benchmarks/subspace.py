@@ -16,13 +16,10 @@ from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Steps, load, machine
 from holdfast.errors import NoExactSampler
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
-from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.correlated import split_factor, tightened
+from holdfast.research.subspace.design import information, optimal_covariance
 from holdfast.research.subspace.knorm import KNorm
-from holdfast.research.subspace.lower_bound import information
-from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.workloads import prefix_sums, ranges, ranges_gram
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges, ranges_gram
 from holdfast.subspace.spaces import Invariants
 
 EPSILON, DELTA = Fraction(1, 10), Fraction(1, 10**6)

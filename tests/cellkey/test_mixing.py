@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
-from holdfast.cellkey.keys import BIG_PRIME
-from holdfast.cellkey.mixing import mixed, slow_mixed
+from holdfast.cellkey.keys import BIG_PRIME, mixed, slow_mixed
 
 KNOWN = {
     256: [128, 132, 142],

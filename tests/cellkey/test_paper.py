@@ -16,7 +16,7 @@ from holdfast.cellkey.design import best_gamma, deltas_in_doubles, ranges
 from holdfast.cellkey.max_entropy import SymmetricNoise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
-from holdfast.research.figures import cellkey as figures
+from holdfast.research import figures
 
 EXAMPLE = design("0.5", "1e-4")
 TABLE = EXAMPLE.quantised(1 << 32)

@@ -22,8 +22,7 @@ from holdfast.chains.assessment import (
     stability,
     steps_allowed,
 )
-from holdfast.chains.curve import TotalVariationCurve
-from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
 from holdfast.chains.protocol import State
 from holdfast.errors import InexactParameter, InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.randomness import Stream, Words

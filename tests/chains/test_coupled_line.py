@@ -20,7 +20,7 @@ from holdfast.chains.target import ChainTarget
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import precision
-from holdfast.exact.thresholds import certified_thresholds
+from holdfast.exact.table import certified_thresholds
 from holdfast.randomness.words import Words
 from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_value
 

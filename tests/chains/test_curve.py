@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.chains.curve import TotalVariationCurve
-from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
 from holdfast.errors import InvalidParameter, NoMeeting
 
 from .toy import Refresh

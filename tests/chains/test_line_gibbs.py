@@ -19,7 +19,7 @@ from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.chains.words_in_steps import CHUNK_WORDS
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.thresholds import certified_thresholds
+from holdfast.exact.table import certified_thresholds
 from holdfast.lattices.lattice import Lattice
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.words import Words

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.chains.line import Line
 from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalise, quantile_joint
 from holdfast.chains.target import Decay
-from holdfast.exact.thresholds import certified_thresholds
+from holdfast.exact.table import certified_thresholds
 from holdfast.exact.weights import FixedWeights, ListedSource
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, all_words

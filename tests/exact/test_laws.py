@@ -26,7 +26,7 @@ from holdfast.exact.law import IntegerLaw
 from holdfast.randomness import NoiseKey
 from holdfast.research import oracles
 from holdfast.testing import ALPHA, check_fit, check_fit_categories, fit_p_value, fits, two_sample_p_value
-from holdfast.testing.bits import FairBits
+from holdfast.testing.words import FairBits
 
 DRAWS = 10_000_000
 """A variance 1 % off adds about DRAWS / 20,000 = 500 to the statistic: enough to stand out of the noise of a thousand bins at ALPHA."""

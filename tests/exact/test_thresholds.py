@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.law import ArmsLaw
-from holdfast.exact.thresholds import Thresholds, certified_thresholds
+from holdfast.exact.table import Thresholds, certified_thresholds
 from holdfast.exact.weights import ArmsSource, BallSource, ListedSource
 from tests.examples import examples
 

@@ -14,7 +14,7 @@ from holdfast.exact.uniform import UniformSampler
 from holdfast.randomness import NoiseKey
 from holdfast.research import oracles
 from holdfast.testing import ALPHA, ListedWords, WordsExhausted, check_fit_categories, chi_square_p_value
-from holdfast.testing.bits import FairBits
+from holdfast.testing.words import FairBits
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 10, 16, 100, 255, 256])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.invariants import compile_rows
-from holdfast.invariants.declared import broken_identities, broken_statements
+from holdfast.invariants.rows import broken_identities, broken_statements
 from holdfast.invariants.statements import Statement
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})

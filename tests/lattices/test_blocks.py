@@ -16,10 +16,10 @@ from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParamet
 from holdfast.invariants import areas, compile_rows, identity, linear, margin, subset, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, algebra, components, lattice
+from holdfast.lattices.components import finest_split
 from holdfast.lattices.margins import smallest_secret
 from holdfast.lattices.norms import norm_of
 from holdfast.lattices.shortest import shortest_vector
-from holdfast.lattices.split import finest_split
 from holdfast.tables import Table, Universe
 from tests.examples import examples
 from tests.lattices.margins_reference import margin_basis, margin_rank

@@ -18,7 +18,7 @@ from flint import fmpz_mat
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
-from holdfast.lattices import algebra, gram_schmidt, long_calls, smith, split
+from holdfast.lattices import algebra, components, gram_schmidt, long_calls, smith
 
 CALLS: dict[str, Callable[[fmpz_mat], Any]] = {
     "rank": algebra.rank,
@@ -27,7 +27,7 @@ CALLS: dict[str, Callable[[fmpz_mat], Any]] = {
     "determinant": algebra.determinant_squared,
     "kernel": algebra.kernel_basis,
     "short basis": algebra.reduced_basis,
-    "split": lambda matrix: split.finest_split(matrix.transpose()),
+    "split": lambda matrix: components.finest_split(matrix.transpose()),
     "Smith form": smith.smith,
     "orthogonal basis": lambda matrix: gram_schmidt.gram_schmidt(matrix).determinants,
 }

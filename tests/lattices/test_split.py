@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.lattices.algebra import kernel_basis, same_lattice, to_numpy
-from holdfast.lattices.split import finest_split
+from holdfast.lattices.components import finest_split
 
 entries = st.sampled_from([0, 0, 0, 0, 1, 1, -1, 2, -3, 4])
 """Mostly zeros: dense matrices have a single part."""

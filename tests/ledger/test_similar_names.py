@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
-from holdfast.tables.look_alikes import look_alike
+from holdfast.tables.similar import look_alike
 
 NOW = "2026-01-01T00:00:00Z"
 ALIKE = {

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.channels.bounds import BoundsLayout
+from holdfast.channels.layout import BoundsLayout
 from holdfast.errors import (
     ContradictingTotals,
     HoldfastError,

@@ -15,9 +15,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.chains.assessment import assess
-from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
-from holdfast.chains.meeting import Meetings
+from holdfast.chains.meeting import Meetings, TotalVariationCurve
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge

@@ -12,7 +12,7 @@ import pytest
 from holdfast.lattices.shapes import Grid, OneSum
 from holdfast.laws import Gaussian
 from holdfast.randomness import NoiseKey
-from holdfast.samplers.composed import Mirrored
+from holdfast.samplers.protocol import Mirrored
 from holdfast.samplers.table import choose
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value

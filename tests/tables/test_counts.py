@@ -296,7 +296,7 @@ class TestBadFiles:
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 2**22])
     def test_blanks_commas_and_quotes_that_are_legal(self, end, chunk, tmp_path, monkeypatch) -> None:
-        monkeypatch.setattr("holdfast.tables.strict_csv._CHUNK", chunk)
+        monkeypatch.setattr("holdfast.tables.readers._CHUNK", chunk)
         fields = {
             '" ""F"" "': ' "F" ',
             '""" "': '" ',
@@ -316,8 +316,8 @@ class TestBadFiles:
         assert f"Line {line} of" in refused(UnreadableInput, lambda: Table.from_counts(bad, ["a"], "n"), SECRET)
 
     def test_a_quote_that_never_ends_is_not_read_to_the_end(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.setattr("holdfast.tables.strict_csv._CHUNK", 8)
-        monkeypatch.setattr("holdfast.tables.strict_csv._LONGEST_LINE", 32)
+        monkeypatch.setattr("holdfast.tables.readers._CHUNK", 8)
+        monkeypatch.setattr("holdfast.tables.readers._LONGEST_LINE", 32)
         path = write(tmp_path, 'a,n\nx,1\n" "' + SECRET * 100 + ",1\n")
         assert "Line 3 of" in refused(UnreadableInput, lambda: Table.from_counts(path, ["a"], "n"), SECRET)
 

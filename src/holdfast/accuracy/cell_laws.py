@@ -23,10 +23,8 @@ from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.accuracy.short_moves import GaussianTarget, covers, form_variance, last_s_squared, plain_s_squared, short_moves
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.gaussian import Gaussian
-from holdfast.laws.laplace import L1Laplace
-from holdfast.laws.level_gaussian import LevelGaussian
-from holdfast.laws.level_moments import LevelVariances
+from holdfast.laws.families import Gaussian, L1Laplace
+from holdfast.laws.level_gaussian import LevelGaussian, LevelVariances
 from holdfast.laws.target import Target
 
 Floats = NDArray[np.float64]

@@ -19,10 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.laws.gaussian import Gaussian
-from holdfast.laws.laplace import L1Laplace
+from holdfast.laws.families import Gaussian, L1Laplace, Rounded
 from holdfast.laws.moments import free_laplace_variance
-from holdfast.laws.rounded import Rounded
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -39,7 +39,7 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape, Units
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
-from holdfast.laws.level_moments import LevelVariances
+from holdfast.laws.level_gaussian import LevelVariances
 from holdfast.samplers.choice import cell_draws, duration
 from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence

@@ -1,7 +1,7 @@
 """Variances of Gaussian noise with weights for levels and margins as functions of the weights, with derivatives: for choosing shares.
 
-Legend as in laws/level_moments.py, whose figures these are. Units that every choice of weights treats alike are one class: two units of one
-parent whose parts have the same sizes. The 73,057 tracts of the United States make a few thousand classes.
+Legend as in laws/level_gaussian.py, whose figures these are. Units that every choice of weights treats alike are one class: two units of
+one parent whose parts have the same sizes. The 73,057 tracts of the United States make a few thousand classes.
 """
 
 from __future__ import annotations

@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
-from holdfast.laws.gaussian import Gaussian
-from holdfast.laws.laplace import L1Laplace
+from holdfast.laws.families import Gaussian, L1Laplace, Rounded
 from holdfast.laws.moments import free_laplace_variance
-from holdfast.laws.rounded import Rounded
 from holdfast.laws.target import Target
 
 Floats = NDArray[np.float64]

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws.gaussian import Gaussian
-from holdfast.laws.level_gaussian import LevelGaussian
-from holdfast.laws.level_moments import LevelVariances
+from holdfast.laws.families import Gaussian
+from holdfast.laws.level_gaussian import LevelGaussian, LevelVariances
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

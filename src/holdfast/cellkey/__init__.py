@@ -4,10 +4,19 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
-from holdfast.cellkey.attacks import Averaging, Differencing, GapAttack, averaging, differencing, gap_attack, measured_differencing
+from holdfast.cellkey.attacks import (
+    Averaging,
+    Differencing,
+    GapAttack,
+    averaging,
+    differencing,
+    gap_attack,
+    joint_law,
+    joint_losses,
+    measured_differencing,
+)
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
 from holdfast.cellkey.formats import read_table, write_table
-from holdfast.cellkey.joint import joint_law, joint_losses
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy

@@ -1,10 +1,9 @@
 """Markov chains on the lattice, and couplings that say how far they are from their law."""
 
 from holdfast.chains.assessment import Assessment, assess, pilot_lag, stability
-from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.meeting import Meetings, meeting_times
+from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import ListedMoves, Swaps
 from holdfast.chains.protocol import CoupledInfo, CoupledKernel, Info, Kernel, StatePair

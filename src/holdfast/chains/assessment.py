@@ -7,10 +7,10 @@
 The lag changes how sharp the curve is, not whether it holds: E[J_t] bounds the distance for every lag. With a small lag J_0 is large (the
 curve starts above 1, where it says nothing); J_0 is at least 1 always, since a pair makes at least one coupled step.
 
-What is claimed: all N pairs met within the largest tau - L, so with 95 % confidence P[tau - L > that] <= 3/N = eta (curve.py; where several
-kernels are assessed together `confidence_factor` takes the place of 3). Twice as many steps are then made. The distance is bounded by a sum
-of such probabilities, one for each further lag; the second half of the steps makes that sum smaller than eta, if meeting times have a tail
-that falls like a geometric one. That is usual and was not proved here: the result is "estimated", never "exact".
+What is claimed: all N pairs met within the largest tau - L, so with 95 % confidence P[tau - L > that] <= 3/N = eta (meeting.py; where
+several kernels are assessed together `confidence_factor` takes the place of 3). Twice as many steps are then made. The distance is bounded
+by a sum of such probabilities, one for each further lag; the second half of the steps makes that sum smaller than eta, if meeting times
+have a tail that falls like a geometric one. That is usual and was not proved here: the result is "estimated", never "exact".
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.chains.curve import TotalVariationCurve, check_all_met
-from holdfast.chains.meeting import Meetings, Progress, meeting_times
+from holdfast.chains.meeting import Meetings, Progress, TotalVariationCurve, check_all_met, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision

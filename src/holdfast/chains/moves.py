@@ -28,7 +28,7 @@ from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, Reque
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
-from holdfast.lattices.shapes.grid import zero_sum_basis
+from holdfast.lattices.shapes.plain import zero_sum_basis
 from holdfast.randomness import Words
 
 ONE_WORD_CHOICES = 1 << 14

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Drawing, Facts, Task
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.exact.compiled import expecting
-from holdfast.invariants.declared import broken_statements
+from holdfast.invariants.rows import broken_statements
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table
 

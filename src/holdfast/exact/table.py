@@ -3,22 +3,32 @@
 The draw is the smallest k with U < F(k), for a uniform U whose first 32 bits are the word. The top 16 or 17 bits index a direct table;
 where no threshold falls into that cell its entry is the answer, else the few thresholds of the cell are searched. A word that equals a
 threshold (probability: number of points times 2^-32) is settled with 32 more bits against 64-bit thresholds, then with 128, 256, ... more.
+
+Certified cumulative thresholds are the heart of every table. Legend: F is the cumulative probability, T_k = floor(F(k) 2^bits). A uniform U
+known to `bits` bits lies in the cell [u, u+1) / 2^bits. u < T_k proves U < F(k); u > T_k proves U > F(k); u = T_k proves nothing and more
+bits of U are needed. The draw is the smallest k with U < F(k): it is settled exactly when u equals no T_k. Where F(k) 2^bits is an integer
+N, or so near one that balls do not tell (a Gaussian centred on a half has F = 1/2), T_k is N - 1 or N: both are kept, and u = N - 1 and u =
+N are both left open.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import InvalidParameter
 from holdfast.exact.compiled import compiled_for
 from holdfast.exact.predicates import extra_integer
-from holdfast.exact.thresholds import Thresholds, certified_thresholds
-from holdfast.exact.weights import WeightSource
+from holdfast.exact.weights import FixedWeights, WeightSource
 from holdfast.randomness.words import EXTRA_WORDS, Words
+
+_GUARDS = (40, 1000, 20_000)
+"""Spare bits, so that a floor is in doubt with probability about 2^-40; more only where all weights are too small to be seen."""
 
 CHUNK_WORDS = 1 << 14
 """64 KB of keystream at a time: stays in the second-level cache."""
@@ -27,6 +37,75 @@ INDEX_BITS = 16
 LARGE_INDEX_BITS = 17
 LARGE_TABLE = 1 << 12
 """Points above which a cell of 2^-16 holds a threshold too often; measured: a quarter faster at sigma_squared 10^6 with 2^-17."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """lows[i] <= floor(F(first + i) 2^bits) <= values[i], equal but for integers; both non-decreasing; the last is always 2^bits - 1.
+
+    At most one leading zero is kept: further points to the left are told apart only with more bits. The last entry stands for the first
+    point with F > 1 - 2^-bits, or for the end of the support: a word of all ones is left open there, which costs nothing and is exact.
+    """
+
+    first: int
+    bits: int
+    values: list[int]
+    lows: list[int]
+
+
+def certified_thresholds(source: WeightSource, bits: int) -> Thresholds:
+    """T_k for every k that can be told apart with `bits` bits.
+
+    Guarantees:  lows and values enclose the true floors, proved by integer enclosures of all weights and both tails. A floor left in doubt
+                 leaves more words open and changes no law.
+    Reference:   [theory R3]; docs/exact-numbers.md gives the argument.
+    """
+    for guard in _GUARDS:
+        weights = source.fixed_weights(bits, guard)
+        bounds = _floors(weights, bits)
+        if bounds is not None:
+            lows, highs = bounds
+            if weights.left_tail[1] > 0:
+                # Everything left of the list has mass below 2^-bits: its own threshold is 0, and a word of all zeros must stay open.
+                return _trim(weights.first - 1, bits, [0, *lows], [0, *highs])
+            return _trim(weights.first, bits, lows, highs)
+    raise InvalidParameter("All weights are zero, or too small to be told from zero. Give at least one positive weight of ordinary size.")
+
+
+def _floors(weights: FixedWeights, bits: int) -> tuple[list[int], list[int]] | None:
+    """Lower and upper bounds of every floor; None where not even one weight is certainly positive."""
+    total_low = weights.left_tail[0] + sum(weights.lows) + weights.right_tail[0]
+    total_high = weights.left_tail[1] + sum(weights.highs) + weights.right_tail[1]
+    if total_low == 0:
+        return None
+    top = (1 << bits) - 1
+    low, high = weights.left_tail
+    lows, highs = [], []
+    if total_low == total_high:  # exact integers: rational laws
+        for weight in weights.lows:
+            low += weight
+            lows.append(min((low << bits) // total_low, top))
+        return lows, lows
+    # One reciprocal for all points: floor and ceiling keep the two sides bounds.
+    shift = 2 * total_high.bit_length() + bits
+    down, up = (1 << shift) // total_high, -((-1 << shift) // total_low)
+    rest = shift - bits
+    for weight_low, weight_high in zip(weights.lows, weights.highs, strict=True):
+        low += weight_low
+        high += weight_high
+        lows.append(min((low * down) >> rest, top))
+        highs.append(min((high * up) >> rest, top))
+    return lows, highs
+
+
+def _trim(first: int, bits: int, lows: list[int], highs: list[int]) -> Thresholds:
+    """Drop points that `bits` bits cannot tell apart; end with the largest value."""
+    top = (1 << bits) - 1
+    start = max(0, sum(1 for value in highs if value == 0) - 1)
+    stop = next((i for i, value in enumerate(lows) if value == top), len(lows) - 1) + 1
+    lows, highs = lows[start:stop], highs[start:stop]
+    lows[-1] = highs[-1] = top
+    return Thresholds(first + start, bits, highs, lows)
 
 
 class Sampler(ABC):

@@ -7,6 +7,11 @@ totals and on nothing else. Rows that hold for every data set (identities) restr
 Bounds of cells come from the rows by propagation: a cell is at most its row's total minus what the others hold at least, and at least its
 row's total minus what the others hold at most. For two-way margins the first round gives Frechet's bounds. The intervals are certain but
 may be wider than the best possible ones: every cell called pinned is pinned; in general blocks some pinned cells may be missed.
+
+Pinned cells are then looked for block by block: what the kept rows say one by one can miss what they say together. Tables with the same
+kept totals differ by moves, which are a direct sum over blocks ([theory R1]), and counts are bounded below one by one: by 0, or by 1 where
+the cells are those that occur. So a cell is pinned where its own block leaves it one value. Some shapes have sharp bounds
+(`Shape.bounds_given`). Of the others we know what the kept rows say one by one: certain, perhaps not all.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from holdfast.exposure.zeros import zero_cells
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.shapes import Free, Pinned
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
@@ -271,3 +277,35 @@ def _saturated_sums(group: Ints, values: Ints, count: int) -> Ints:
     np.add.at(high, group, values >> 31)
     high += low >> 31
     return np.where(high >= 2**31, _UNBOUNDED, (np.minimum(high, 2**31 - 1) << 31) + (low & 0x7FFFFFFF))
+
+
+def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
+    """The exposure with every cell that blocks of a simple shape show to be pinned.
+
+    Given:       what the kept rows say one by one; any integer table with the published totals, such as the released one.
+    Guarantees:  depends on the published totals only: within a block, sums and margins are the same for all such tables. `complete` is
+                 True only where all pinned cells are found.
+    """
+    assert found.lower is not None
+    assert found.upper is not None
+    least = least_count(found.universe)
+    lower, upper, complete = found.lower.copy(), found.upper.copy(), found.complete
+    blocks = lattice.blocks
+    for number, shape, _ in blocks.used_shapes():
+        if isinstance(shape, Free | Pinned):  # nothing is said of the first, and the others are listed as fixed
+            continue
+        cells = blocks.cells_of(number)
+        bounds = shape.bounds_given(table[cells], least)
+        if bounds is None:
+            complete = False
+            continue
+        lower[cells], upper[cells] = np.maximum(lower[cells], bounds[0]), np.minimum(upper[cells], bounds[1])
+    return replace(found, lower=lower, upper=upper, complete=complete)
+
+
+def rows_say_all(lattice: Lattice, kept: Kept) -> bool:
+    """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one statement, or rows and columns."""
+    if lattice.universe is not None and lattice.universe.support == "observed":
+        return False
+    simple = all(shape.is_two_way or isinstance(shape, Free | Pinned) for _, shape, _ in lattice.blocks.used_shapes())
+    return len(kept.rows) <= 1 or (len(kept.rows) == 2 and simple)

@@ -3,6 +3,10 @@
 Legend: A is k x d, its rows are the invariants; L = {z in Z^d : A z = 0}, of dimension m = d - rank A; B is d x m, its COLUMNS a basis
 of L. Inside, every matrix is a flint.fmpz_mat: integers of any size, no floating point. What comes in may also be a NumPy array of
 integers or a list of rows. Meant for a few hundred columns.
+
+Many rows at once (`small_kernel_basis`): the Hermite form's basis (`kernel_basis`) has entries of thousands of bits on matrices of a few
+hundred rows, and reducing it takes longer than all that follows. Kept sums have coefficients 0 and 1: nearly all unknowns can be eliminated
+by pivots +-1.
 """
 
 from __future__ import annotations
@@ -25,6 +29,11 @@ _PRIME = 2**61 - 1
 
 Vector: TypeAlias = "NDArray[Any] | Sequence[int]"
 """How a caller writes a vector of integers."""
+
+Ints: TypeAlias = NDArray[np.int64]
+
+LARGEST_ENTRY = 1 << 20
+"""Entries up to which elimination goes on; what is left is solved by the Hermite form."""
 
 
 def as_matrix(A: Matrix, name: str = "the matrix") -> fmpz_mat:
@@ -213,7 +222,7 @@ def _determinant_squared(B: fmpz_mat) -> int:
 def solve(A: fmpz_mat, C: fmpz_mat) -> tuple[fmpz_mat, int]:
     """(N, q) with A (N / q) = C for a square nonsingular A, in lowest terms: q >= 1 is 1 iff the solution is integral."""
     # The stubs say less than python-flint does: for integer matrices the solution is an fmpq_mat.
-    numerator, denominator = cast(fmpq_mat, A.solve(C)).numer_denom()
+    numerator, denominator = cast("fmpq_mat", A.solve(C)).numer_denom()
     return numerator, int(denominator)
 
 
@@ -273,3 +282,50 @@ def _integer(entry: object, name: str) -> int:
     if isinstance(entry, numbers.Real) and not isinstance(entry, numbers.Rational):
         raise InexactParameter(f"{name} must hold integers. Got {entry!r}. Write an int; invariants with fractions can be scaled up.")
     raise InvalidParameter(f"{name} must hold integers. Got {type(entry).__name__}. Write ints.")
+
+
+def small_kernel_basis(A: Ints) -> fmpz_mat:
+    """A basis of ALL integer solutions of A z = 0, as columns.
+
+    Guarantees:  as `kernel_basis`: for every z in Z^d with A z = 0 there is one integer vector v with B v = z.
+    Proof:       adding multiples of a row to others keeps the solutions. With a pivot +-1 alone in its column, its row says what that
+                 unknown is: an integer combination of the others, for any integers. So the solutions are one to one those of the rows
+                 without pivot in the unknowns without pivot, of which `kernel_basis` has a basis.
+    """
+    matrix, pivots = _eliminate(np.array(A, dtype=np.int64))
+    rows, columns = (list(pivots), list(pivots.values()))
+    others = np.setdiff1d(np.arange(matrix.shape[1]), columns)
+    rest = np.delete(matrix, rows, axis=0)[:, others]
+    rest = rest[rest.any(axis=1)]
+    own = kernel_basis(rest) if len(rest) else identity(len(others))
+    signs: Ints = matrix[rows, columns]
+    solved = as_matrix(-signs[:, None] * matrix[rows][:, others]) * own if rows else fmpz_mat(0, own.ncols())
+    place = np.argsort(np.concatenate([np.array(columns, dtype=np.int64), others]))
+    return take_rows(fmpz_mat(matrix.shape[1], own.ncols(), [*solved.entries(), *own.entries()]), place.tolist())
+
+
+def _eliminate(matrix: Ints) -> tuple[Ints, dict[int, int]]:
+    """(the rows after elimination, the pivot column of each row that has one): pivots are +-1 and alone in their columns."""
+    pivots: dict[int, int] = {}
+    while (place := _pivot(matrix, pivots)) is not None:
+        row, column = place
+        others = np.flatnonzero(matrix[:, column])
+        others = others[others != row]
+        changed = matrix[others] - (matrix[others, column] * matrix[row, column])[:, None] * matrix[row]
+        if np.abs(changed).max(initial=0) > LARGEST_ENTRY:
+            break
+        matrix[others] = changed
+        pivots[row] = column
+    return matrix, pivots
+
+
+def _pivot(matrix: Ints, pivots: dict[int, int]) -> tuple[int, int] | None:
+    """An entry +-1 of the row with the fewest entries that has one, in the column with the fewest; rows that have a pivot are done."""
+    filled = np.count_nonzero(matrix, axis=1)
+    filled[list(pivots)] = 0
+    counts = np.count_nonzero(matrix, axis=0)
+    for row in np.argsort(filled, kind="stable").tolist():
+        units = np.flatnonzero(np.abs(matrix[row]) == 1)
+        if filled[row] and len(units):
+            return row, int(units[np.argmin(counts[units])])
+    return None

@@ -19,12 +19,11 @@ from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.components import Named, find_blocks
-from holdfast.lattices.consistency import check_values
 from holdfast.lattices.levels import Misfit
 from holdfast.lattices.margins import check_margins, smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_margins, reduce_nested
-from holdfast.lattices.redundancy import redundant_names
+from holdfast.lattices.redundancy import check_values, redundant_names
 from holdfast.lattices.shapes import Free
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest

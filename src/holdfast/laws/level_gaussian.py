@@ -1,4 +1,10 @@
-"""The Gaussian law with a share of the budget for every level and margin."""
+"""The Gaussian law with a share of the budget for every level and margin, and its variances, in the continuous form, by sums along the
+tree.
+
+Legend as in samplers/tree_gaussian.py. Given its parent's margin, a child's has mean (s_c / sum s) times it and covariance s_c - s_c^2 /
+sum s with itself, - s_c s_d / sum s with a sibling; so the variance of any linear form is a sum over units. The exact law's variance is
+never larger ([theory R7]).
+"""
 
 from __future__ import annotations
 
@@ -7,11 +13,91 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Shape, Units
 from holdfast.laws import tails
-from holdfast.laws.level_moments import LevelVariances
 from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number_field
+
+Floats = NDArray[np.float64]
+
+
+class LevelVariances:
+    """Variances of linear forms of the noise of one block of units."""
+
+    def __init__(self, shape: Units, weights: Mapping[tuple[int, int], Fraction]) -> None:
+        self.shape = shape
+        self._s: dict[int, list[Floats]] = {}
+        for mask in shape.masks:
+            if mask in shape.kept[-1]:
+                continue
+            levels = [np.full(shape.leaves, 1 / float(weights[shape.levels, mask]))]
+            for level in range(shape.levels - 1, -1, -1):
+                assert shape.tree is not None
+                sums = np.add.reduceat(levels[-1], shape.tree.starts(level)[:-1])
+                kept = mask in shape.kept[level]
+                levels.append(np.zeros_like(sums) if kept else 1 / (float(weights.get((level, mask), 0)) + 1 / sums))
+            if shape.levels == 0 and mask in shape.kept[0]:
+                levels = [np.zeros(1)]
+            self._s[mask] = levels[::-1]
+
+    def of(self, values: Floats) -> Floats:
+        """The variance of each row's form: values of shape (n, cells)."""
+        table = values.reshape(len(values), self.shape.leaves, *self.shape.lengths)
+        out = np.zeros(len(values))
+        for mask in self._s:
+            # The S-component of a form: contrasts along the axes of S, means along the others.
+            part = table
+            for k in range(len(self.shape.lengths)):
+                means = part.mean(axis=k + 2, keepdims=True)
+                part = part - means if mask >> k & 1 else means
+
+            out += self._tree(mask, part.reshape(len(values), self.shape.leaves, -1))
+        return out
+
+    def _tree(self, mask: int, part: Floats) -> Floats:
+        """Sum over the columns of `part` of the variances of sum_leaf part[:, leaf] m_leaf."""
+        total = np.zeros(len(part))
+        for level in range(self.shape.levels, 0, -1):
+            assert self.shape.tree is not None
+            starts = self.shape.tree.starts(level - 1)[:-1]
+            s = self._s[mask][level]
+            sums = np.add.reduceat(s, starts)
+            first = np.add.reduceat(part * s[None, :, None], starts, axis=1)
+            second = np.add.reduceat(part**2 * s[None, :, None], starts, axis=1)
+            safe = np.where(sums > 0, sums, 1.0)[None, :, None]
+            total += (second - first**2 / safe).sum(axis=(1, 2))
+            part = first / safe
+        return np.asarray(total + (part[:, 0] ** 2).sum(axis=1) * self._s[mask][0][0])
+
+    def units(self, level: int, mask: int) -> Floats:
+        """The variance of one number of the margin `mask`, for every unit of a level: all numbers of a unit have the same."""
+        out = np.zeros(1 if self.shape.tree is None else self.shape.tree.units(level))
+        for sub in self._s:
+            if sub & ~mask:
+                continue
+            share = math.prod(1 - 1 / n for k, n in enumerate(self.shape.lengths) if sub >> k & 1)
+            over = math.prod(n for k, n in enumerate(self.shape.lengths) if (mask & ~sub) >> k & 1)
+            out += share / over**2 * self._marginal(sub, level)
+        return out
+
+    def _marginal(self, mask: int, level: int) -> Floats:
+        """The variance of the S-contrast of each unit of a level."""
+        variance = self._s[mask][0]
+        for deeper in range(1, level + 1):
+            assert self.shape.tree is not None
+            s, counts = self._s[mask][deeper], np.array(self.shape.tree.children[deeper - 1])
+            sums = np.add.reduceat(s, self.shape.tree.starts(deeper - 1)[:-1])
+            share = np.divide(s, np.repeat(sums, counts), out=np.zeros_like(s), where=np.repeat(sums, counts) > 0)
+            variance = s * (1 - share) + share**2 * np.repeat(variance, counts)
+        return variance
+
+    def diagonal(self) -> Floats:
+        """The variance of every cell."""
+        full = (1 << len(self.shape.lengths)) - 1
+        return np.repeat(self.units(self.shape.levels, full), math.prod(self.shape.lengths))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.folding import BEGUN, states_in
 from holdfast.ledger.values import GRANT_NEEDS, Grant, Reservation, amount
-from holdfast.tables.look_alikes import look_alike, skeletons
+from holdfast.tables.similar import look_alike, skeletons
 
 
 def account_of(dataset: str, chain: Iterable[Event]) -> Account:

@@ -2,10 +2,9 @@
 
 from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.laplace import GeneralizedLaplace
+from holdfast.mechanisms.laplace import GeneralizedLaplace, RoundedProjection
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS, mechanism_class, register
-from holdfast.mechanisms.rounded import RoundedProjection
 from holdfast.mechanisms.subspace import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
 from holdfast.mechanisms.suppression import Suppression
 

@@ -9,13 +9,12 @@ from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
 from holdfast.channels import Channel, Facts
-from holdfast.channels.bounds import BoundsLayout
+from holdfast.channels.layout import BoundsLayout
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality
 from holdfast.invariants.statements import is_whole
-from holdfast.lattices.bounded_blocks import bounded_blocks
-from holdfast.lattices.bounded_consistency import check_possible
+from holdfast.lattices.bounded_blocks import bounded_blocks, check_possible
 from holdfast.lattices.norms import L1, L2
 from holdfast.lattices.shapes import Pinned
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace

@@ -1,4 +1,4 @@
-"""The generalized Laplace mechanism."""
+"""The mechanisms with Laplace noise: the generalized Laplace mechanism, and rounded projection."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.lattices.norms import NORMS, norm_of
-from holdfast.laws import L1Laplace, L2Laplace
+from holdfast.lattices.norms import L1, NORMS, norm_of
+from holdfast.laws import L1Laplace, L2Laplace, Rounded
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import read_per
+from holdfast.mechanisms.mechanism import Mechanism, read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.mechanisms.requests import (
     DEFAULT_ETA,
@@ -117,3 +117,38 @@ def below_root(square: Fraction) -> Fraction:
     while square * scale * scale < 10 ** (2 * _DIGITS - 2):
         scale *= 10
     return Fraction(isqrt(square.numerator * scale * scale // square.denominator), scale)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class RoundedProjection(Mechanism):
+    """y = x + z, z independent Laplace noise projected on the moves that keep the totals and rounded to integers without bias.
+
+    Given:       epsilon for one person (or what the table protects) who changes cell, or with `per="distance"` per unit of l1 distance,
+                 as for GeneralizedLaplace.
+    Guarantees:  pure, as GeneralizedLaplace; unbiased; every kept total exact; any kept totals of any size, at a little more noise.
+    Reference:   [theory R10].
+    """
+
+    epsilon: Fraction
+    per: str | None
+
+    name = "rounded-projection"
+    run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
+
+    def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
+        self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=read_per(per))
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+        return cls._from_checked(epsilon=values["epsilon"], per=per)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {"epsilon": format_exact(self.epsilon), **self._per_field}
+
+    def _convert(self, records: int) -> Self:
+        return self._with(epsilon=self.epsilon / L1.person_moving(records), per=DISTANCE)
+
+    def make_channel(self, facts: Facts) -> Channel:
+        epsilon = self.for_distance(facts.records).epsilon
+        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", asked=self.asked, epsilon=epsilon))

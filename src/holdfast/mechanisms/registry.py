@@ -11,9 +11,8 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
 from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.laplace import GeneralizedLaplace
+from holdfast.mechanisms.laplace import GeneralizedLaplace, RoundedProjection
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.rounded import RoundedProjection
 from holdfast.mechanisms.subspace import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
 from holdfast.mechanisms.suppression import Suppression
 from holdfast.samplers.table import SAMPLERS, Prepare

@@ -24,8 +24,8 @@ from holdfast.publication.booking import Unbooked, after_publication
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, sync_folder, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.tables.formats import save_frame
 from holdfast.tables.formulas import is_formula
-from holdfast.tables.saving import save_frame
 from holdfast.wording.cellkey import (
     STOPPED,
     distance_sentence,

@@ -22,10 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
-from holdfast.chains.curve import TotalVariationCurve
 from holdfast.chains.diagnostics import Steps, run_slices, trace_summary
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
-from holdfast.chains.meeting import Progress
+from holdfast.chains.meeting import Progress, TotalVariationCurve
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem

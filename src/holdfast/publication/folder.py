@@ -30,9 +30,8 @@ from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
-from holdfast.tables.formats import FORMATS
+from holdfast.tables.formats import FORMATS, save_frame
 from holdfast.tables.formulas import FORMULAS, formula_columns, is_formula, mark_frame
-from holdfast.tables.saving import save_frame
 
 if TYPE_CHECKING:
     from holdfast.publication.release import Release

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from holdfast.chains.assessment import Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
-from holdfast.channels.bounds import BoundsLayout
 from holdfast.channels.covariance import Covariance, covariance_of
 from holdfast.channels.drawing import BlockGroup
-from holdfast.channels.layout import LevelError, LevelLayout
+from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
 from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.exposure import Exposure, exposure
-from holdfast.exposure.pinned import rows_say_all, with_pinned
+from holdfast.exposure.cells import rows_say_all, with_pinned
 from holdfast.exposure.zeros import RULE, zero_cells
 from holdfast.invariants.statements import Statement
 from holdfast.lattices.bounded_blocks import Inequalities

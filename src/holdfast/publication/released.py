@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from holdfast.publication.listings import number_column
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
+from holdfast.tables.formats import save_frame
 from holdfast.tables.grid import Grid
-from holdfast.tables.saving import save_frame
 
 SD_COLUMN = "standard_deviation"
 EXPOSED_COLUMN = "exposed"

@@ -35,7 +35,7 @@ from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
-from holdfast.tables.saving import save_frame, table_format
+from holdfast.tables.formats import save_frame, table_format
 from holdfast.views.crossing import check_size, crossing_block, no_table
 from holdfast.views.tree import TopDown, nearest_multiple, refined
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence

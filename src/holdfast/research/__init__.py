@@ -9,7 +9,7 @@ baselines    what others do instead of keeping totals
 analysis     what published tables say of true counts, under a prior
 chains       chains within bounds
 oracles      the papers' own samplers, slow and plain
-figures      figures of the papers as data
+figures      figures of [SC22] as data
 
 Names are loaded when first used.
 """

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from holdfast.testing.bits import WORD_BITS, FairBits
+from holdfast.testing.words import WORD_BITS, FairBits
 
 Exact = Fraction | int
 

@@ -48,8 +48,7 @@ from holdfast.samplers.choice import (
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.composed import Added, IndependentCells, Signed
-from holdfast.samplers.protocol import BlockSampler, Ints
+from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, Mirrored, Signed
 
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
@@ -62,7 +61,6 @@ MOST_WHOLE_DIMENSIONS = 600
 HALVING_CELLS = 4096
 HALVING_SIGMA_SQUARED = Fraction(5, 2), Fraction(10**6)
 """Where halving beats drawing one cell after the other, and loses nothing to its accept step; above, its tables would be too large."""
-
 
 Prepare: TypeAlias = Callable[[Any, Any], Choice]
 """(shape, target) -> choice, or NoExactSampler."""
@@ -293,7 +291,6 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Bounded, ConditionalGaussian): _bounded_gaussian,
 }
 
-
 COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _choose_coupling for shape in (Grid, Levels, General)}
 """Where coupling from the past takes the place of these, if it was asked for."""
 
@@ -325,8 +322,6 @@ def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) ->
 
 def _mirror(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
-    from holdfast.samplers.composed import Mirrored
-
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:

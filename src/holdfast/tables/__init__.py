@@ -3,7 +3,7 @@
 columns, cells         codes and counts as checked integers; cells as rows of them
 session, readers       files, frames and databases, read without showing what they hold
 databases, excel       their parts: queries; workbooks;
-text_files, strict_csv separators and encodings; lines of CSV that must be refused
+text_files             separators and encodings of text
 hierarchy, universe    which codes and cells there are; public
 counting, table        the counts; confidential
 declarations           a table without its counts, for a plan

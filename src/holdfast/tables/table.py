@@ -15,12 +15,12 @@ from holdfast.display import count_of, html_table, listed, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
+from holdfast.tables.formats import save_frame
 from holdfast.tables.grid import Grid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
-from holdfast.tables.saving import save_frame
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 

@@ -16,8 +16,7 @@ from typing import TypeVar
 
 from flint import arb, ctx
 
-from holdfast.testing.bits import FairBits
-from holdfast.testing.words import ListedWords, WordsExhausted
+from holdfast.testing.words import FairBits, ListedWords, WordsExhausted
 
 Value = TypeVar("Value", bound=Hashable)
 Bracket = tuple[dict[Value, Fraction], dict[Value, Fraction]]

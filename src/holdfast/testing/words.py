@@ -1,4 +1,6 @@
-"""Words chosen by the test: a list that a sampler reads as if it were random, and every list of a small size."""
+"""Words chosen by the test: a list that a sampler reads as if it were random, and every list of a small size; and fair bits, one at a time,
+as the step-by-step samplers of papers and a test that enumerates bits take them.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.randomness.words import EXTRA_WORDS
+from holdfast.randomness.words import EXTRA_WORDS, Words
 
 MAX_ENUMERATED = 1 << 26
 """`all_words` refuses more numbers than this: 256 MiB."""
 
 ExtraWords: TypeAlias = Mapping[tuple[int, int], Sequence[int]] | Callable[[int, int], Sequence[int]]
+
+WORD_BITS = 32
 
 
 class WordsExhausted(LookupError):
@@ -100,3 +104,39 @@ def all_words(bits: int, count: int, *, shift: int = 0) -> NDArray[np.uint32]:
     rows = np.arange(1 << (bits * count), dtype=np.uint64)[:, None]
     shifts = np.arange(count - 1, -1, -1, dtype=np.uint64) * np.uint64(bits)
     return (((rows >> shifts) & np.uint64((1 << bits) - 1)) << np.uint64(shift)).astype(np.uint32)
+
+
+class FairBits:
+    """Fair bits from 32-bit words taken in order, the highest bit of each word first; a word is taken only when a bit of it is needed."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self._pool = 0
+        self._left = 0
+
+    def bit(self) -> int:
+        """One fair bit."""
+        return self.bits(1)
+
+    def bits(self, count: int) -> int:
+        """An integer of `count` fair bits, the first one highest."""
+        while self._left < count:
+            self._pool = self._pool << WORD_BITS | int(self._words.take(1)[0])
+            self._left += WORD_BITS
+        self._left -= count
+        value, self._pool = divmod(self._pool, 1 << self._left)
+        return value
+
+    def below(self, bound: int) -> int:
+        """Draw an integer uniformly from 0, ..., bound - 1.
+
+        Law:         P[X = k] = 1 / bound.
+        Given:       bound >= 1 (asserted); the words are independent and uniform (trusted).
+        Guarantees:  exact law; fewer than two tries of ceil(log2(bound)) bits in expectation.
+        Reference:   [CKS20] Section 4, the remark below Algorithm 2.
+        """
+        assert bound >= 1
+        width = (bound - 1).bit_length()
+        while (value := self.bits(width)) >= bound:
+            pass
+        return value

@@ -19,9 +19,8 @@ import numpy as np
 
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.invariants.declared import broken_identities
 from holdfast.invariants.definitions import statement_of
-from holdfast.invariants.rows import Kept, RowFamily, Rows, compile_rows
+from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.card import Card, other_version, problems

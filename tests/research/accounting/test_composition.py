@@ -19,8 +19,7 @@ from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import Guarantee, Promise, optimal_composition, zcdp_delta, zcdp_epsilon
 from holdfast.privacy.conversions import short_up
 from holdfast.research.accounting import Part, compose, parallel, pld, zcdp_epsilon_optimal
-from holdfast.research.accounting.composition import PLD
-from holdfast.research.accounting.disjoint import Rate
+from holdfast.research.accounting.composition import PLD, Rate
 from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
 from holdfast.wording import describe
 from tests.examples import examples

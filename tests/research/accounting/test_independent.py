@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import Enclosure
 from holdfast.privacy import discrete_gaussian_delta_bounds, zcdp_delta
-from holdfast.research.accounting.independent import IndependentGaussians, independent_delta_bounds
-from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
+from holdfast.research.accounting.lattice_delta import IndependentGaussians, enumerated_delta_bounds, independent_delta_bounds
 
 
 def meet(a: Enclosure, b: Enclosure) -> bool:

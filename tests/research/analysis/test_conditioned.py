@@ -16,11 +16,10 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, precision
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.research.analysis.blocks import cell_weight
-from holdfast.research.analysis.classes import Classes, ClassTables
-from holdfast.research.analysis.kept_totals import KeptTotals
-from holdfast.research.analysis.posterior import posterior_of
+from holdfast.research.analysis.conditioned import KeptTotals
+from holdfast.research.analysis.one_sum import Classes, ClassTables
+from holdfast.research.analysis.posterior import Published, posterior_of
 from holdfast.research.analysis.priors import Flat, Listed, Poisson, Prior
-from holdfast.research.analysis.published import Published
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.research.analysis import brute
 from tests.research.analysis.test_posterior import THREE, TOWNS, assert_close, fraction_prior, read

@@ -15,9 +15,8 @@ from holdfast import research
 from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.research.analysis.blocks import Read, by_classes, cell_weight
-from holdfast.research.analysis.posterior import Posterior, posterior_of
+from holdfast.research.analysis.posterior import Posterior, Published, posterior_of
 from holdfast.research.analysis.priors import Flat, Listed, NegativeBinomial, Poisson, Prior
-from holdfast.research.analysis.published import Published
 from holdfast.testing.fit import check_fit, check_fit_categories, fits
 from tests.research.analysis import brute
 

@@ -16,8 +16,16 @@ from holdfast.chains.target import ChainTarget, Decay, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, General, Grid, OneSum
 from holdfast.randomness import NoiseKey, Words
-from holdfast.research.chains.bounded import BoundedChain, bounded_chain, distances, first_table, worst_distance
-from holdfast.research.chains.bounded_moves import elementary_moves, fits_into, grid_cycles
+from holdfast.research.chains.bounded import (
+    BoundedChain,
+    bounded_chain,
+    distances,
+    elementary_moves,
+    first_table,
+    fits_into,
+    grid_cycles,
+    worst_distance,
+)
 from holdfast.samplers.bounded_block import BoundedBlock
 from tests.samplers.bounded_cases import Point, fibre, grid_sums, law
 

@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.additive import extended_gaussian, projected_gaussian
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared, gaussian_delta_bounds
-from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.correlated import CorrelatedGaussian, Shape, split, split_factor, tightened
-from holdfast.research.subspace.lower_bound import least_squared_error
-from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.workloads import prefix_sums, ranges
+from holdfast.research.subspace.design import least_squared_error, optimal_covariance
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities
 from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import ALPHA, check_p_value

@@ -11,14 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
-from holdfast.research.subspace.changes import Changes
 from holdfast.research.subspace.correlated import CorrelatedGaussian
-from holdfast.research.subspace.design import best_weights
-from holdfast.research.subspace.ellipsoid import enclosing_ellipsoid
+from holdfast.research.subspace.design import best_weights, enclosing_ellipsoid, optimal_covariance
 from holdfast.research.subspace.knorm import KNorm
-from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.workloads import prefix_sums, ranges, ranges_gram
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges, ranges_gram
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities
 from holdfast.subspace.spaces import Invariants, read_matrix
 

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NoExactSampler
-from holdfast.research.subspace.bodies import Body, Fan, HitAndRun, Independent
-from holdfast.research.subspace.changes import Changes
-from holdfast.research.subspace.knorm import KNorm, KNormNoise
-from holdfast.research.subspace.lower_bound import least_squared_error
-from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.workloads import prefix_sums, ranges
+from holdfast.research.subspace.design import least_squared_error, optimal_covariance
+from holdfast.research.subspace.knorm import Body, Fan, HitAndRun, Independent, KNorm, KNormNoise
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace.sensitivities import Neighbours
 from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import check_fit, fits

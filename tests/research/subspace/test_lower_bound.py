@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.exact.laws import DiscreteLaplace
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
-from holdfast.research.subspace.lower_bound import information, least_squared_error
+from holdfast.research.subspace.design import information, least_squared_error
 from tests.examples import examples
 
 Pair = tuple[np.ndarray, np.ndarray]

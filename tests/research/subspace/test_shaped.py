@@ -13,11 +13,8 @@ import holdfast as hf
 from holdfast import research
 from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.additive import extended_gaussian
-from holdfast.research.subspace.changes import Changes
-from holdfast.research.subspace.correlated import CorrelatedGaussian
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.shaped import Shaped, shaped_query
-from holdfast.research.subspace.workloads import prefix_sums, ranges
+from holdfast.research.subspace.correlated import CorrelatedGaussian, Shaped, shaped_query
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace.sensitivities import Neighbours
 from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import check_fit, fits

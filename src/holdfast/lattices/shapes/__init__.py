@@ -1,4 +1,4 @@
-"""Shapes of blocks as values, one file each: what a block of this shape is, its algebra, and why that is right.
+"""Shapes of blocks as values: what a block of this shape is, its algebra, and why that is right.
 
 free       cells under no kept sum
 pinned     cells whose value the kept rows fix
@@ -12,14 +12,10 @@ bounded    any of them with bounds of its cells and inequalities
 """
 
 from holdfast.lattices.shapes.bounded import Bounded
-from holdfast.lattices.shapes.free import Free
-from holdfast.lattices.shapes.general import General
-from holdfast.lattices.shapes.grid import Grid
+from holdfast.lattices.shapes.general import General, Whole
 from holdfast.lattices.shapes.levels import Levels
-from holdfast.lattices.shapes.one_sum import OneSum
-from holdfast.lattices.shapes.pinned import Pinned
+from holdfast.lattices.shapes.plain import Free, Grid, OneSum, Pinned
 from holdfast.lattices.shapes.shape import Shape
 from holdfast.lattices.shapes.units import Units
-from holdfast.lattices.shapes.whole import Whole
 
 __all__ = ["Bounded", "Free", "General", "Grid", "Levels", "OneSum", "Pinned", "Shape", "Units", "Whole"]

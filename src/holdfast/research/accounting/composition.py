@@ -1,4 +1,5 @@
-"""Several releases about the same pair of tables: what they promise together, as the least of the bounds that are valid.
+"""What several releases promise together: about the same pair of tables, as the least of the bounds that are valid; and on disjoint sets of
+cells.
 
 Losses are composed for one pair at a time: a promise here is what two tables at one distance are promised (`Guarantee.cost`), and it counts
 only where the pair is in the relation of every release. Valid bounds at a delta:
@@ -7,11 +8,24 @@ only where the pair is in the relation of every release. Valid bounds at a delta
     equal parts      the optimal composition of k equal promises; unlike ones are each taken as the largest
     zcdp             rhos add (pure e is e^2/2-zCDP); then Proposition 7 of [CKS20], or the optimal conversion. The epsilon of what is
                      only (epsilon, delta) is added to the result, and its delta is taken off first (a calibrated Gaussian has a rho too)
-    equal Gaussians  discrete Gaussians with one sigma_squared: their joint loss, exactly (independent.py)
+    equal Gaussians  discrete Gaussians with one sigma_squared: their joint loss, exactly (lattice_delta.py)
     pld              privacy loss distributions by dp-accounting, for what has a dominating pair; what is zCDP alone gets half of delta
 
 All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
 distance r. `Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
+
+Releases on disjoint sets of cells, for each unit of distance. Let v be the difference of two tables with the same kept totals, v_i its part
+on the i-th set of cells, and let the i-th release use its own set only, with noise of its own. For one pair the losses add. Then
+
+    pure, l1          sum e_i |v_i|_1 <= max e_i  sum |v_i|_1 = max e_i |v|_1.
+    pure, l2          sum e_i |v_i|_2 <= sqrt(sum e_i^2) |v|_2 (Cauchy-Schwarz), and no less: in l2 parts that change together do add up.
+    zcdp, l2          sum rho_i |v_i|_2^2 <= max rho_i |v|_2^2.
+    zcdp, l1          sum rho_i |v_i|_1^2 <= max rho_i (sum |v_i|_1)^2 = max rho_i |v|_1^2.
+    approximate, l1   each part is (e_i r_i, delta_i h_(e_i)(r_i)), h_e(r) = (e^(e r) - 1) / (e^e - 1), r_i whole. h_e(r) grows with e for
+                      r >= 1. With e the largest, h_e is convex and h_e(0) = 0, so sum h_e(r_i) <= h_e(sum r_i): (max e_i, max delta_i).
+    approximate, l2   refused: r_1 + r_2 may exceed r.
+
+Where only one of the sets changes (one person who stays inside it), the cost is that set's own cost, which is at most this.
 """
 
 from __future__ import annotations
@@ -21,23 +35,28 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.balls import float_up
+from holdfast.exact.balls import ball, enclosure, float_up, precision
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
+from holdfast.lattices.norms import Norm, norm_of
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
-from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
-from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability
+from holdfast.privacy.guarantee import DEFAULT_DELTA, Guarantee, Kind, Promise
+from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability, round_up
 from holdfast.research.accounting import pld as losses
-from holdfast.research.accounting.independent import IndependentGaussians
+from holdfast.research.accounting.lattice_delta import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
+from holdfast.wording.numbers import WEAK_EPSILON, number
 
 Method: TypeAlias = Literal[
     "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
 ]
 PLD: Method = "privacy loss distribution"
+
+DIGITS = 12
+"""Significant digits of a root of a sum of squares, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -306,3 +325,86 @@ def _own_delta(part: Part) -> Fraction:
 
 def _add(first: Fraction, second: float) -> float:
     return float_up(first + Fraction(second))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What is promised for each unit of distance (zcdp: of squared distance). Pass `parameters()` to Guarantee.from_secrets."""
+
+    kind: Kind
+    distance: Norm
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"kind": self.kind, "distance": self.distance, "epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
+
+    def __str__(self) -> str:
+        names = (name for name in ("epsilon", "rho", "delta") if getattr(self, name) is not None)
+        return f"{self.kind} in {self.distance}: " + ", ".join(f"{name} = {format_exact(getattr(self, name))}" for name in names)
+
+
+def parallel(*releases: Guarantee | Rate) -> Rate:
+    """The promise of releases on disjoint sets of cells, for each unit of distance of the whole table.
+
+    Given:       one or more guarantees of one kind and one distance. That the sets are disjoint is the caller's to know: cells and kept
+                 totals decide it, and neither is in a guarantee.
+    Guarantees:  valid for every pair of tables that lies in the relation of every release.
+    Reference:   module docstring.
+    """
+    if not releases:
+        raise InvalidParameter("parallel() needs at least one guarantee. Got none.")
+    kinds, distances = sorted({release.kind for release in releases}), sorted({release.distance.name for release in releases})
+    if len(kinds) > 1 or len(distances) > 1:
+        raise InvalidParameter(
+            f"Releases in parallel must be of one kind and one distance. Got {', '.join(kinds)} in {', '.join(distances)}. "
+            "Give each set of cells its own cost, and compose them for each pair."
+        )
+    kind, distance = releases[0].kind, releases[0].distance
+    if kind == "zcdp":
+        return Rate(kind, distance, rho=max(_present(release.rho) for release in releases))
+    epsilons = [_present(release.epsilon) for release in releases]
+    if kind == "pure":
+        return Rate(kind, distance, epsilon=max(epsilons) if distance.parts_add_up else _root_of_squares(epsilons))
+    if len(releases) > 1 and not distance.parts_add_up:
+        raise InvalidParameter(
+            f"Approximate promises in {distance} have no parallel composition that holds for every pair. Use zCDP, or compose them for "
+            "each pair."
+        )
+    return Rate(kind, distance, epsilon=max(epsilons), delta=max(_present(release.delta) for release in releases))
+
+
+def _root_of_squares(values: list[Fraction]) -> Fraction:
+    """sqrt(sum of squares), exact for one number, else to DIGITS digits and rounded up."""
+    positive = [value for value in values if value]
+    if len(positive) <= 1:
+        return positive[0] if positive else Fraction(0)
+    with precision(256):
+        return round_up(enclosure(ball(sum(value * value for value in positive)).sqrt()).upper, DIGITS)
+
+
+def _present(value: Fraction | None) -> Fraction:
+    assert value is not None
+    return value
+
+
+def composition_paragraph(composition: Composition, delta: Exact | None = None, *, pld: bool = True) -> str:
+    """What the releases promise together, by which bound, with a warning where that is next to nothing."""
+    chosen = composition.delta_or_default(delta)
+    best = composition.at(chosen, pld=pld).best
+    count = "1 release" if len(composition.parts) == 1 else f"{len(composition.parts)} releases together"
+    used = Fraction(0) if best.method == "sum" and composition.epsilon is not None else chosen
+    extra = f", and a further probability of at most {number(used)}" if used else ""
+    sentences = [
+        f"{count}: between two tables that agree in every total that any of them keeps, the chance of any outcome differs by a factor of "
+        f"at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
+    ]
+    if not best.certified:
+        sentences.append("This bound is pessimistic but was computed in floating point.")
+    if best.epsilon > WEAK_EPSILON:
+        sentences.append(f"WARNING: an epsilon above {WEAK_EPSILON} promises next to nothing.")
+    return " ".join(sentences)

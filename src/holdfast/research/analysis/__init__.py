@@ -4,7 +4,6 @@ Everything here reads public files only, in floating point; no promise depends o
 """
 
 from holdfast.research.analysis import priors
-from holdfast.research.analysis.posterior import posterior
-from holdfast.research.analysis.simulate import simulate
+from holdfast.research.analysis.posterior import posterior, simulate
 
 __all__ = ["posterior", "priors", "simulate"]

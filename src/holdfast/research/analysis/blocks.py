@@ -23,8 +23,7 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Bounded, Free, OneSum, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
-from holdfast.research.analysis.classes import Classes, ClassTables, tightened
-from holdfast.research.analysis.one_sum import OneSumPosterior, given_sum
+from holdfast.research.analysis.one_sum import Classes, ClassTables, OneSumPosterior, given_sum, tightened
 from holdfast.research.analysis.priors import Prior
 from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Tables, list_tables
 from holdfast.samplers.bounded_block import BoundedBlock

@@ -1,4 +1,8 @@
-"""`posterior(release, prior, query)`: what the published files say about a sum of true counts, under a stated prior."""
+"""What a reader of a release can ask: `posterior(release, prior, query)`, what the published files say about a sum of true counts under a
+stated prior; and `simulate(release, n)`, what other releases could have looked like.
+
+A reader has the published counts and the public law they were drawn from (`Published`), and nothing else is read.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,72 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.accuracy.queries import Query, coefficients
+from holdfast.accuracy.simulated import Simulated, simulated_errors
+from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Reads
+from holdfast.publication.plan import Plan
+from holdfast.publication.reading import Readable
 from holdfast.randomness import NoiseKey
 from holdfast.research.analysis.blocks import Read, block_posterior, check_posterior
 from holdfast.research.analysis.conditioned import conditioned_posterior
 from holdfast.research.analysis.priors import Prior, check_prior
-from holdfast.research.analysis.published import Published, Source, published
 from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
+from holdfast.samplers.protocol import InputSampler
+from holdfast.tables import Universe
+from holdfast.verification.recompute import Recomputed
+from holdfast.verification.verify import read_verified
+
+Source = Readable | str | os.PathLike[str]
+"""A release, a loaded one, or the folder it was saved in."""
 
 ROUNDING = 1e-9
 """What rounding and tables left out may change in any probability, where nothing is drawn."""
 MAX_VALUES = 1 << 22
 DRAWS = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """Released counts, and the plan that says their law. Nothing confidential."""
+
+    universe: Universe
+    counts: Ints
+    plan: Plan
+
+    def check_counts(self) -> None:
+        """Refuse real-valued answers where a prior of counts is asked for."""
+        if self.plan.facts.grid is not None:
+            raise InvalidParameter("These are real-valued answers, and priors are of counts. release.interval needs no prior.")
+
+    @property
+    def drawing(self) -> Drawing:
+        return self.plan.drawing
+
+
+def readable(source: Source, signer: str | os.PathLike[str] | None = None) -> Readable | Recomputed:
+    """A release, a loaded one, or its folder, which is verified first. `signer`: the public key that must have signed the folder's card."""
+    if not isinstance(source, str | os.PathLike | Readable):
+        raise InvalidParameter(f"Give a release, or the folder it was saved in. Got {type(source).__name__}.")
+    if not isinstance(source, Readable):
+        return read_verified(source, signer=signer)
+    if signer is not None:
+        raise InvalidParameter("A signature is checked when a folder is read. Give the folder, or load it with signer=.", field="signer")
+    return source
+
+
+def published(source: Source, signer: str | os.PathLike[str] | None = None) -> Published:
+    """As `readable`; refused where there is nothing to infer from."""
+    again = readable(source, signer)
+    found = Published(again.table.universe, again.table.counts, again.plan)
+    target = found.drawing.channel.target
+    if not target.publishes_cells:
+        raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to infer from.")
+    if target.reads is Reads.CELL_KEYS:
+        raise InvalidParameter("This release looked its noise up by keys: it has no law from which a posterior follows.")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,3 +227,55 @@ def _sum(one: Numbers, other: Numbers) -> Numbers:
     order: dict[Method, int] = {"enumeration": 0, "convolution": 1, "monte carlo": 2}
     rising = np.argsort(values, kind="stable")
     return Numbers(values[rising], p[rising], max(one.method, other.method, key=order.__getitem__), None)
+
+
+def simulate(
+    release: Source,
+    n: int,
+    prior: Prior | None = None,
+    *,
+    draws: int = DRAWS,
+    key: NoiseKey | None = None,
+    signer: str | os.PathLike[str] | None = None,
+) -> Simulated:
+    """n tables that another run of this release could have given.
+
+    Given:       a release, or its folder, which is verified first; `signer`: the public key (PEM) that must have signed its card. Without
+                 a prior: the errors, where the noise sees no data. With one: published counts, by way of the posterior. Where the law
+                 depends on the true counts (bounds), a prior is needed.
+    Guarantees:  public files only; `kind` says what was simulated. Every simulated release keeps the published totals.
+    """
+    source = published(release, signer)
+    if prior is None:
+        return simulated_errors(source.plan.drawing, n, key)
+    count = sample_size(n)
+    check_memory(count * len(source.universe))
+    source.check_counts()
+    check_prior(prior, len(source.universe))
+    random = generator(None if key is None else key.derive("true tables"))
+    tables = np.broadcast_to(source.counts, (count, len(source.universe))).copy()
+    effective: list[float] = []
+    for cells, block in blocks_read(source, prior, draws, None if key is None else key.derive("weights")):
+        tables[:, cells] = block.draw(count, random)
+        worth = getattr(block, "effective", None)
+        effective += [] if worth is None else [worth]
+    reads_counts = source.drawing.channel.target.reads is Reads.COUNTS
+    made = _published_again(source, tables, key) if reads_counts else tables + source.plan.law.sample(count, key, label="simulated")
+    return Simulated(made, "posterior predictive", None, min(effective) if effective else None)
+
+
+def _published_again(source: Published, tables: Ints, key: NoiseKey | None) -> Ints:
+    """The mechanism on simulated tables."""
+    out = tables.copy()
+    own = NoiseKey.generate() if key is None else key
+    try:
+        for task in source.drawing.channel.tasks():
+            sampler = source.drawing.choice(task.shape).sampler
+            assert isinstance(sampler, InputSampler)
+            for row, cells in enumerate(task.cells):
+                with own.stream("simulated", *task.label, row) as words:
+                    out[:, cells] = sampler.publish(np.ascontiguousarray(tables[:, cells]), None, words)
+    finally:
+        if key is None:
+            own.close()
+    return out

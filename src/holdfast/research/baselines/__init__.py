@@ -6,9 +6,8 @@ ContinuousConditional           continuous Laplace noise given the totals, in fl
 """
 
 from holdfast.research.baselines.continuous import ContinuousConditional
-from holdfast.research.baselines.post_processing import PostProcessed, l1, l2, nonnegative_l2
+from holdfast.research.baselines.post_processing import PostProcessed, l1, l2, nonnegative_l2, post_processed_sentences
 from holdfast.research.baselines.two_cells import ExponentialSum, combined_noise, conditional_noise
-from holdfast.research.wording.baselines import post_processed_sentences
 from holdfast.wording.kinds import describe_as
 
 __all__ = ["ContinuousConditional", "ExponentialSum", "PostProcessed", "combined_noise", "conditional_noise", "l1", "l2", "nonnegative_l2"]

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.exact.parameters import Exact, sample_size
 from holdfast.privacy.parameters import budget
-from holdfast.research.baselines.system import Floats, dense_rows, numbers, tolerance
+from holdfast.research.baselines.post_processing import Floats, dense_rows, numbers, tolerance
 
 MAX_TRIES = 1 << 24
 """Cells drawn in all before a draw is given up."""

@@ -4,7 +4,7 @@ A correction uses the true totals. So it is a function g of the noisy table and 
 is it one function, under which the mechanism's promise stands. Between tables with other totals two functions are compared, and nothing is
 known in general: the budget is undetermined, never the nominal one ([GM20] (4.3), (4.4); [theory T60]).
 
-All of it is floating point: no draw and no promise depends on these numbers.
+All of it is floating point, on kept rows and totals as one dense system (`dense_rows`): no draw and no promise depends on these numbers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,69 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, PrecisionExhausted
+from holdfast.errors import InvalidParameter, PrecisionExhausted, RequestTooLarge
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.parameters import budget
-from holdfast.research.baselines.system import Floats, dense_rows, numbers, solved, tolerance
+from holdfast.lattices import Lattice
+from holdfast.privacy.parameters import budget, format_exact
+
+Floats = NDArray[np.float64]
+
+MAX_ENTRIES = 4_000_000
+"""Rows times cells of a dense system; more is refused."""
 
 Bools = NDArray[np.bool_]
 Method = Literal["l2", "nonnegative l2", "l1"]
+
+_NEAREST = {
+    "l2": "to the nearest table with the true totals (in l2)",
+    "nonnegative l2": "to the nearest table with the true totals and no negative count (in l2); this adds bias",
+    "l1": "to a nearest table with the true totals (in l1)",
+}
+
+
+def dense_rows(rows: Any) -> Floats:
+    """The kept rows as a dense matrix; `rows` is a Lattice, or a matrix with one column for each cell."""
+    if isinstance(rows, Lattice):
+        sparse = rows.matrix
+        _check_entries(*sparse.shape)
+        return np.asarray(sparse.toarray(), dtype=np.float64)
+    try:
+        matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    except (TypeError, ValueError):
+        matrix = np.full((1, 1), np.nan)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        raise InvalidParameter("rows is a Lattice, or a matrix of numbers with one column for each cell.")
+    _check_entries(*matrix.shape)
+    return matrix
+
+
+def numbers(values: Any, length: int, name: str) -> Floats:
+    """A list of so many finite numbers."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.full(0, np.nan)
+    if found.shape != (length,) or not np.isfinite(found).all():
+        raise InvalidParameter(f"{name} takes {length} finite numbers, one for each. Got an array of shape {found.shape}.")
+    return found
+
+
+def solved(rows: Floats, right: Floats) -> Floats:
+    """The shortest v with rows v = right; refused where there is none."""
+    found = np.linalg.lstsq(rows, right, rcond=None)[0]
+    if not np.allclose(rows @ found, right, rtol=0, atol=tolerance(rows, right)):
+        raise InvalidParameter("No table has these totals: kept rows that depend on each other have totals that disagree. Check them.")
+    return np.asarray(found)
+
+
+def tolerance(*arrays: Floats) -> float:
+    """How far apart two floats of this size may be and still count as equal here: 1e-9 of the largest number."""
+    return 1e-9 * max(1.0, *(float(np.abs(array).max(initial=0.0)) for array in arrays))
+
+
+def _check_entries(rows: int, cells: int) -> None:
+    if rows * cells > MAX_ENTRIES:
+        raise RequestTooLarge(f"{rows} kept rows over {cells} cells are too many for a dense comparison. Compare a part of the table.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,3 +250,17 @@ def _system(noisy: Any, rows: Any, totals: Any) -> tuple[Floats, Floats, Floats]
 def _made(method: Method, values: Floats, epsilon: Exact | None) -> PostProcessed:
     values.setflags(write=False)
     return PostProcessed(values, method, None if epsilon is None else budget(epsilon, "epsilon"))
+
+
+def post_processed_sentences(result: PostProcessed) -> str:
+    """What was done and what is known of the budget."""
+    known = (
+        "the budget of the mechanism that made the noisy table"
+        if result.epsilon_same_totals is None
+        else f"epsilon = {format_exact(result.epsilon_same_totals)}"
+    )
+    return (
+        f"A noisy table was corrected {_NEAREST[result.method]}. The correction uses the true totals, so it is not covered by the rule "
+        f"that processing costs nothing. Between two tables with the same totals the promise is {known}. Between tables with other totals "
+        "the budget is undetermined. Numbers are floating point."
+    )

@@ -7,7 +7,9 @@ sensitivities of linear queries, exact; noise shaped after a linear query (corre
 from holdfast.research.subspace.additive import (
     Additive,
     Calibration,
+    Extended,
     Floating,
+    Projected,
     ProjectedDoubleGeometric,
     ProjectedStudent,
     extended_gaussian,
@@ -16,20 +18,12 @@ from holdfast.research.subspace.additive import (
     projected_laplace,
 )
 from holdfast.research.subspace.answer import FloatAnswer, FloatingMechanism, floating_answer, floating_form, generator, read_query
-from holdfast.research.subspace.changes import Changes
-from holdfast.research.subspace.correlated import CorrelatedGaussian
-from holdfast.research.subspace.ellipsoid import enclosing_ellipsoid
-from holdfast.research.subspace.finite import FiniteMechanism
-from holdfast.research.subspace.guarantee import SubspaceExposure, SubspaceGuarantee, joint_exposure
+from holdfast.research.subspace.correlated import CorrelatedGaussian, Shaped, shaped_query
+from holdfast.research.subspace.design import enclosing_ellipsoid, least_squared_error, optimal_covariance
+from holdfast.research.subspace.guarantee import FiniteMechanism, SubspaceExposure, SubspaceGuarantee, joint_exposure, subspace_paragraph
 from holdfast.research.subspace.knorm import KNorm
-from holdfast.research.subspace.lower_bound import least_squared_error
 from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
-from holdfast.research.subspace.optimal_covariance import optimal_covariance
-from holdfast.research.subspace.own import Extended, Projected
-from holdfast.research.subspace.query import Query
-from holdfast.research.subspace.shaped import Shaped, shaped_query
-from holdfast.research.subspace.workloads import prefix_sums, ranges
-from holdfast.research.wording.subspace import subspace_paragraph
+from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace import Invariants, Sensitivities, Subspace, linear_sensitivities, same_invariants_sensitivities
 from holdfast.wording.kinds import describe_as
 

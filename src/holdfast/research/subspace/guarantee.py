@@ -1,4 +1,4 @@
-"""The promises of Definitions 2.5 and 2.6 of [GGY22] as values, and what may be done with them.
+"""The promises of Definitions 2.5 and 2.6 of [GGY22] as values: what may be done with them, and how they are said.
 
     V-subspace (epsilon, delta):  P[Pi_V M(x) in S] <= e^epsilon P[Pi_V M(x') in S] + delta for neighbours x, x' and every S in V
     induced by C:                 that for V = N, the null space of C, and C M(x) = C A(x) always
@@ -6,27 +6,43 @@
 Neighbours may differ in their invariants. What is said is about the part of the publication in V; of the rest nothing is promised, and
 where C is kept that part is published as it is. In real numbers: a computation in floating point has it up to rounding, and rounding is
 known to give answers away ([theory T91]).
+
+`FiniteMechanism` is the slow and obvious way to see what such a promise says: finitely many outcomes, in fractions. It is there to check,
+by going through all outcomes, what is claimed here and in [theory T91], [theory T93]; and for small examples of research.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, TypeAlias
 
+from holdfast.display import count_of
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import format_exact, not_negative
 from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
 from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
+from holdfast.wording.numbers import WEAK_EPSILON, number
 
 Basis: TypeAlias = Literal["proved", "declared"]
 Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]
 
 STATUSES: tuple[Status, ...] = ("real numbers", "floating point", "estimated")
 """From the strongest to the weakest."""
+
+Point: TypeAlias = tuple[Fraction, ...]
+Query: TypeAlias = Callable[[Any], Point]
+"""The true answers of a data set, exact."""
+
+_NEIGHBOURS = {
+    "replace-one": "one person's record, replaced by another's",
+    "add-remove": "one person's record, which only one of them has",
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -211,3 +227,106 @@ def _fixed(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
 def _kept_fields(kept: Subspace, identities: Subspace) -> dict[str, Any]:
     """As a promise has them: None where there are no such rows."""
     return {"kept": None if kept == identities else kept, "identities": identities if identities.normals.nrows() else None}
+
+
+@dataclass(frozen=True)
+class FiniteMechanism:
+    """For every data set a law on finitely many points.
+
+    Given:       probabilities as fractions that add up to 1 for each data set (trusted).
+    """
+
+    laws: Mapping[Any, Mapping[Point, Fraction]]
+
+    def mapped(self, change: Callable[[Any, Point], Point]) -> FiniteMechanism:
+        """The mechanism that publishes change(x, y) in place of y."""
+        made: dict[Hashable, dict[Point, Fraction]] = {}
+        for x, law in self.laws.items():
+            out: dict[Point, Fraction] = defaultdict(Fraction)
+            for y, p in law.items():
+                out[change(x, y)] += p
+            made[x] = dict(out)
+        return FiniteMechanism(made)
+
+    def delta(self, factor: Fraction, neighbours: Iterable[tuple[Hashable, Hashable]], space: Subspace | None = None) -> Fraction:
+        """The smallest delta with P[Pi_V M(x) in S] <= factor P[Pi_V M(x') in S] + delta for all these pairs, both ways, and all S.
+
+        Law:  the largest sum over outcomes of (P - factor P')_+. Without a space V is everything: the ordinary promise.
+        """
+        seen = self if space is None else self.mapped(lambda _, y: space.projected(y))
+        return max(max(_excess(seen.laws[a], seen.laws[b], factor), _excess(seen.laws[b], seen.laws[a], factor)) for a, b in neighbours)
+
+    def projected(self, space: Subspace, query: Query) -> FiniteMechanism:
+        """A + Pi_V (M - A)."""
+        return self.mapped(lambda x, y: _sum(query(x), space.projected(_sum(y, query(x), -1))))
+
+    def extended(self, space: Subspace, query: Query) -> FiniteMechanism:
+        """M + Pi_R A, R at a right angle to V, for M with values in V."""
+        return self.mapped(lambda x, y: _sum(y, space.complement().projected(query(x))))
+
+    def beside(self, other: FiniteMechanism) -> FiniteMechanism:
+        """Both, drawn independently."""
+        return FiniteMechanism(
+            {x: {y + z: p * q for y, p in law.items() for z, q in other.laws[x].items()} for x, law in self.laws.items()}
+        )
+
+    def mixed(self, other: FiniteMechanism, weight: Fraction) -> FiniteMechanism:
+        """This one with probability `weight`, else the other."""
+        made: dict[Hashable, dict[Point, Fraction]] = {}
+        for x in self.laws:
+            out: dict[Point, Fraction] = defaultdict(Fraction)
+            for law, part in ((self.laws[x], weight), (other.laws[x], 1 - weight)):
+                for y, p in law.items():
+                    out[y] += part * p
+            made[x] = dict(out)
+        return FiniteMechanism(made)
+
+    def mean(self, x: Hashable) -> Point:
+        """E M(x)."""
+        law = self.laws[x]
+        return tuple(sum((p * y[i] for y, p in law.items()), Fraction(0)) for i in range(len(next(iter(law)))))
+
+    def squared_error(self, x: Hashable, answers: Point) -> Fraction:
+        """E |M(x) - answers|_2^2."""
+        return sum(
+            (p * sum(((a - b) ** 2 for a, b in zip(y, answers, strict=True)), Fraction(0)) for y, p in self.laws[x].items()), Fraction(0)
+        )
+
+
+def _excess(first: Mapping[Point, Fraction], second: Mapping[Point, Fraction], factor: Fraction) -> Fraction:
+    return sum((max(p - factor * second.get(y, Fraction(0)), Fraction(0)) for y, p in first.items()), Fraction(0))
+
+
+def _sum(first: Point, second: Point, sign: int = 1) -> Point:
+    return tuple(a + sign * b for a, b in zip(first, second, strict=True))
+
+
+def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
+    """What is protected, what is not, and that floats are for research."""
+    space, rows = guarantee.space, guarantee.kept_rows
+    extra = f", apart from a probability of at most {number(guarantee.delta)}" if guarantee.delta else ""
+    sentences = [
+        f"Of {count_of(space.cells, 'answer')}, the promise is about the part in {count_of(space.dimension, 'dimension')}"
+        f"{' that the kept rows leave free' if rows and guarantee.is_induced else ''}. Between two data sets that differ in "
+        f"{_NEIGHBOURS[guarantee.neighbours]}, the chance of any outcome for that part differs by a factor of at most e to the power "
+        f"{number(guarantee.epsilon)}{extra}."
+    ]
+    if rows:
+        fixed = guarantee.fixed_cells
+        shown = f", and with them {count_of(len(fixed), 'answer')} as a whole" if fixed else ""
+        sentences.append(
+            f"The values of {count_of(rows, 'kept row')} are published as they are{shown}: nothing protects them, and the two "
+            "may differ in them."
+        )
+    if guarantee.basis == "declared":
+        sentences.append("This rests on the sensitivity, or on the promise of a mechanism, as it was declared. That was not checked.")
+    if guarantee.epsilon > WEAK_EPSILON:
+        sentences.append(f"WARNING: an epsilon above {WEAK_EPSILON} promises next to nothing.")
+    if guarantee.status == "estimated":
+        sentences.append("A Markov chain draws the noise. How near it comes to the law that has this promise is not known.")
+    if guarantee.status != "real numbers":
+        sentences.append(
+            "Floating point, research only: this holds for real numbers. Rounded numbers can give the true answers away by their last "
+            "digits."
+        )
+    return " ".join(sentences)

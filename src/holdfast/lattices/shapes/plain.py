@@ -1,0 +1,201 @@
+"""The plain shapes, whose algebra is written down: cells that the kept rows fix, cells under no kept sum, a product of axes with the sums
+along each axis kept, and cells under a single kept sum with coefficients equal up to sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, prod
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import InvalidParameter
+from holdfast.lattices.norms import Norm
+from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, OneAxis, Shape
+from holdfast.lattices.shortest import Shortest
+
+
+@dataclass(frozen=True)
+class Pinned(OneAxis):
+    """As many independent kept rows as cells: zero is the only move, and the published totals tell every cell."""
+
+    name = "pinned"
+
+    @property
+    def rank(self) -> int:
+        return self.size
+
+    def basis(self) -> Ints:
+        return np.zeros((self.size, 0), dtype=np.int64)
+
+    def shortest(self, norm: Norm) -> None:
+        return None
+
+    def log_gram_determinant(self) -> float:
+        return 0.0
+
+    def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
+        return values, values
+
+    def fixed_cells(self) -> Ints:
+        return np.arange(self.size, dtype=np.int64)
+
+    def one_can_move(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Free(OneAxis):
+    """All integer vectors are moves: the lattice is Z^size, with the unit vectors as its basis and as its shortest vectors."""
+
+    name = "free"
+
+    @property
+    def rank(self) -> int:
+        return 0
+
+    def basis(self) -> Ints:
+        return np.eye(self.size, dtype=np.int64)
+
+    def shortest(self, norm: Norm) -> Shortest:
+        return Shortest(norm.name, 1, None, "exact")
+
+    def log_gram_determinant(self) -> float:
+        return 0.0
+
+    def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
+        return np.full_like(values, least), np.full_like(values, UNBOUNDED)
+
+    def one_can_move(self) -> bool:
+        return self.size > 1
+
+
+@dataclass(frozen=True)
+class Grid(Shape):
+    """Integer tables over a product of two axes or more, each of two places or more, in row-major order; all sums along each axis are kept.
+
+    basis:      products of differences e_i - e_(i+1), one for each axis. Proof: a table with zero sums along the first axis is a sum of
+                (e_i - e_(i+1)) times a slice, in exactly one way (its partial sums). Its sums along another axis are zero iff those of
+                every such slice are. So the moves are the tensor product of the zero-sum lattices of the axes.
+    shortest:   2^axes, in l1 and in squared l2, by a product of differences e_i - e_j. Proof: the slices across the first axis have sum
+                zero, so a nonzero move has two nonzero slices or more. Each is a move of the grid of the other axes. By induction at least
+                2^axes cells are nonzero.
+    bounds:     for two axes Frechet's, of the table less `least` everywhere: max(0, r + c - N) and min(r, c), sharp for two-way tables.
+                For more axes no sharp bounds are known in closed form.
+    """
+
+    name = "grid"
+
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.axes) < 2 or min(self.axes) < 2:
+            raise InvalidParameter(f"A grid has two axes or more, with two places or more on each. Got {self.axes}. One axis is OneSum.")
+
+    @property
+    def size(self) -> int:
+        return prod(self.axes)
+
+    @property
+    def rank(self) -> int:
+        return self.size - prod(n - 1 for n in self.axes)
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        return self.name, *self.axes
+
+    @property
+    def is_two_way(self) -> bool:
+        return len(self.axes) == 2
+
+    def basis(self) -> Ints:
+        return zero_sum_basis(self.axes)
+
+    def shortest(self, norm: Norm) -> Shortest:
+        return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
+
+    def log_gram_determinant(self) -> float:
+        return zero_sum_log_determinant(self.axes)
+
+    def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints] | None:
+        if not self.is_two_way:
+            return None
+        above = values.reshape(-1, *self.axes) - least
+        rows, columns, whole = (above.sum(axis=axis, keepdims=True) for axis in (2, 1, (1, 2)))
+        low, most = np.maximum(0, rows + columns - whole), np.minimum(rows, columns)
+        return (low + least).reshape(values.shape), (most + least).reshape(values.shape)
+
+    def one_can_move(self) -> bool:
+        """Never: two cells differ in some coordinate, and the sums along another axis tell them apart."""
+        return False
+
+
+def zero_sum_basis(axes: Sequence[int]) -> Ints:
+    """Products of differences e_i - e_(i+1), one for each axis, as columns: a basis of the tables with zero sums along each axis."""
+    out = np.ones((1, 1), dtype=np.int64)
+    for n in axes:
+        out = np.kron(out, np.eye(n, n - 1, dtype=np.int64) - np.eye(n, n - 1, k=-1, dtype=np.int64))
+    return out
+
+
+def zero_sum_log_determinant(axes: Sequence[int]) -> float:
+    """ln det(B^T B): zero sums over n cells have determinant n, and det(G x H) = det(G)^dim(H) det(H)^dim(G) for tensor products."""
+    dimension = prod(n - 1 for n in axes)
+    return sum(log(n) * (dimension // (n - 1)) for n in axes)
+
+
+@dataclass(frozen=True)
+class OneSum(OneAxis):
+    """One kept row of +1 and -1 over two or more cells. Nested sums give such blocks: each set less the sets inside it.
+
+    basis:      the differences e_i - e_(i+1): z with sum zero is the sum of (z_0 + ... + z_i) (e_i - e_(i+1)). Multiplying cell j by its
+                sign s_j turns sums into sums with signs, is its own inverse and changes no length.
+    shortest:   s_i e_i - s_j e_j. A single unit vector is no move, and two entries of at least 1 measure 2 in l1 and in squared l2.
+    bounds:     a cell of a plain sum holds `least` up to the sum less `least` for each other cell; all counts of that sum attain it. Under
+                both signs there is no upper bound: two cells of opposite sign can always grow together.
+    """
+
+    name = "one sum"
+
+    signs: tuple[int, ...] | None = None
+    """+1 or -1 for each cell, both of them used; None where all coefficients are equal."""
+
+    def __post_init__(self) -> None:
+        if self.size < 2:
+            raise InvalidParameter(f"One sum needs two cells or more. Got {self.size}: the cell is its own sum, so it is pinned.")
+        if self.signs is not None and (len(self.signs) != self.size or set(self.signs) != {1, -1}):
+            raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
+
+    @property
+    def rank(self) -> int:
+        return 1
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        return super().fields if self.signs is None else (*super().fields, list(self.signs))
+
+    def matrix(self) -> Ints | None:
+        return None if self.signs is None else np.array([self.signs], dtype=np.int64)
+
+    def basis(self) -> Ints:
+        plain = zero_sum_basis(self.axes)
+        return plain if self.signs is None else np.array(self.signs, dtype=np.int64)[:, None] * plain
+
+    def shortest(self, norm: Norm) -> Shortest:
+        return Shortest(norm.name, 2, None, "exact")
+
+    def log_gram_determinant(self) -> float:
+        return zero_sum_log_determinant(self.axes)
+
+    def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
+        low = np.full_like(values, least)
+        if self.signs is not None:
+            return low, np.full_like(values, UNBOUNDED)
+        most = values.sum(axis=1, keepdims=True) - (self.size - 1) * least
+        return low, np.broadcast_to(most, values.shape)
+
+    def one_can_move(self) -> bool:
+        """Two cells of equal sign."""
+        return self.signs is None or self.size > 2

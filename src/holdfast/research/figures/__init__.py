@@ -1,1 +1,0 @@
-"""Figures of the papers as data, ours beside theirs."""
