@@ -63,7 +63,7 @@ def test_a_check_shows_all_its_figures() -> None:
     assert "do not compose" in shown
     assert "no differential privacy guarantee" in shown
     by_hand = words(cellkey_html(CHECK))
-    assert "A count of one is told from zero with probability 0.5, whatever epsilon is." in by_hand
+    assert "A count of one is distinguished from zero with probability 0.5, whatever epsilon is." in by_hand
     assert by_hand.count("The noise is 0 with a probability") == 3, "a count without noise has no chart"
     assert "Keys 100,000,000" in by_hand
     assert "0 0 0 100 % none 1 0 1 0 % -1 to 1" in by_hand, "no range of noise where there is none"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from holdfast.channels import Channel, Facts
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import L1
 from holdfast.laws import Rounded
@@ -15,7 +16,7 @@ from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import Mechanism, read_per
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import budget, format_exact, ordinary
+from holdfast.privacy.parameters import budget, ordinary
 
 
 @dataclass(frozen=True, init=False, repr=False)

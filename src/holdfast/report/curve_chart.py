@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures.svg import (
     INK,
     Place,
@@ -25,8 +26,6 @@ from holdfast.report.figures.svg import (
     on_page,
     picture,
     polyline,
-    power_words,
-    short,
     steps_down,
 )
 from holdfast.report.figures.svg import WIDTH as WIDTH
@@ -71,7 +70,7 @@ def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> Figur
         say("diagnosis.curve_title", block=title),
         words,
         height,
-        *axis_left(up, steps_down(1.0, bottom), LEFT, END, power_words),
+        *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
         *axis_below(across, ticks, TOP, BASE, scale, END),
         *([line(LEFT, up(3 / pairs), END, up(3 / pairs), **FLOOR)] if pairs > 3 else []),
         *(piece for at, (row, curve) in enumerate(drawn) for piece in _line(row, curve, across, up, (bottom, at), say)),
@@ -89,9 +88,9 @@ def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
         tuple(
             (
                 _name(row, curve, say),
-                short(curve["estimate"][0]),
-                next((short(s) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True) if v < 0.1), "-"),
-                short(curve["end_sweeps"]) if curve["is_bound"] else say("diagnosis.no_bound"),
+                format_deviation(curve["estimate"][0]),
+                next((format_deviation(s) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True) if v < 0.1), "-"),
+                format_deviation(curve["end_sweeps"]) if curve["is_bound"] else say("diagnosis.no_bound"),
             )
             for row, curve in drawn
         ),
@@ -108,13 +107,13 @@ def _name(row: Row, curve: Curve, say: Say) -> Html:
 
 def _words(row: Row, curve: Curve, say: Say) -> Html:
     sweeps, values = curve["sweeps"], curve["estimate"]
-    told = {"curve": _name(row, curve, say), "end": short(curve["end_sweeps"])}
+    told = {"curve": _name(row, curve, say), "end": format_deviation(curve["end_sweeps"])}
     if not curve["is_bound"]:
         return say("diagnosis.curve_words_none", met=curve["met"], pairs=curve["pairs"], **told)
     tenth = next(s for s, v in zip(sweeps, values, strict=True) if v < 0.1)
     if not tenth:
-        return say("diagnosis.curve_words_low", start=short(values[0]), **told)
-    return say("diagnosis.curve_words", start=short(values[0]), tenth=short(tenth), **told)
+        return say("diagnosis.curve_words_low", start=format_deviation(values[0]), **told)
+    return say("diagnosis.curve_words", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
 
 
 def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Html]:
@@ -132,7 +131,7 @@ def _floor_legend(y: float, pairs: int, say: Say) -> list[Html]:
     """3/N: below it nothing can be said from N pairs."""
     if pairs <= 3:
         return [label(say("diagnosis.few_pairs"), LEFT, y)]
-    return legend_line(y, say("diagnosis.floor", floor=short(3 / pairs), pairs=pairs), **FLOOR)
+    return legend_line(y, say("diagnosis.floor", floor=format_deviation(3 / pairs), pairs=pairs), **FLOOR)
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, name, number, tag, text, three_digits
+from holdfast.report.html import Html, name, tag, text
 from holdfast.report.page import mechanism_words, names
 from holdfast.report.parts import Figure, Table
 
@@ -95,7 +96,7 @@ def _found(rows: Sequence[Fields], say: Say) -> Table:
             (
                 say("diagnosis.blocks", block=row["block"], count=row["blocks"]),
                 row["kernel"],
-                number(row["lag_sweeps"]),
+                format_number(row["lag_sweeps"]),
                 say("diagnosis.met_value", met=row["met"], pairs=row["pairs"]),
                 say("diagnosis.meeting_value", median=row["median_meeting_sweeps"], longest=row["largest_meeting_sweeps"]),
                 say("diagnosis.recommended_value", sweeps=row["recommended_sweeps"], steps=row["recommended_steps"]),
@@ -135,6 +136,6 @@ def _movement(row: Fields, say: Say) -> tuple[str, ...]:
         row["block"],
         row["kernel"],
         f"{100 * moved['acceptance_rate']:.3g} %",
-        missing if size is None else say("diagnosis.of_draws", size=three_digits(size), draws=moved["draws"]),
-        missing if time is None else three_digits(time),
+        missing if size is None else say("diagnosis.of_draws", size=format_deviation(size), draws=moved["draws"]),
+        missing if time is None else format_deviation(time),
     )

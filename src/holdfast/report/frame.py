@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.report.html import Html, number, text
+from holdfast.exact.formatting import format_number
+from holdfast.report.html import Html, text
 from holdfast.wording.catalogue import ENGLISH, Sentences, sentence
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Say:
 
 def shown(value: str | float | None) -> Html:
     """A value on a page: text escaped, a number with commas, nothing for None."""
-    return Html("") if value is None else text(value) if isinstance(value, str) else text(number(value))
+    return Html("") if value is None else text(value) if isinstance(value, str) else text(format_number(value))
 
 
 def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:

@@ -1,15 +1,13 @@
-"""HTML that is escaped and well formed by construction, and numbers as pages show them."""
+"""HTML that is escaped and well formed by construction."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from html import escape
 from typing import TypeAlias
 
-from holdfast.wording.numbers import number as short_number
+from holdfast.exact.formatting import format_field
 
 MAX_NAME = 120
 """A longer name is shortened on the pages; card.json and kept.csv hold it whole."""
@@ -138,55 +136,9 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
     return tag("table", tag("caption", caption), head, body, **given("table", **({"class_": "wide"} if wide else {})))
 
 
-def number(value: float) -> str:
-    """Plain digits with a comma between thousands: 3,143 or 7.25. Very small and very large numbers keep their exponent."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{Decimal(repr(value)):,f}" if 1e-6 <= abs(value) < 1e15 else repr(value)
-
-
-def decimal_text(value: str) -> str:
-    """An exact decimal without zeros that say nothing: 20.500 as 20.5."""
-    return value.rstrip("0").rstrip(".") if "." in value else value
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """A number with few digits that is not below the given one."""
-    return number(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))))
-
-
-def three_digits(value: float) -> str:
-    """The nearest number of three digits, plain where that is possible: 12,300 or 0.0125; whole numbers below 10,000 as they are."""
-    if value == int(value) and abs(value) < 10_000:
-        return number(int(value))
-    return number(float(f"{value:.3g}"))
-
-
-def show(value: str | float) -> str:
-    """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be at most that."""
-    if not isinstance(value, str):
-        return number(value)
-    if not (match := re.fullmatch(r"(\d{1,40})/(\d{1,40})", value, re.ASCII)) or not int(match[2]):
-        return value
-    fraction = Fraction(int(match[1]), int(match[2]))
-    rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-    exact = Fraction(rounded) == fraction
-    return f"{value} ({'=' if exact else '≤'} {number(float(rounded)) if exact else rounded_up(float(rounded))})"
-
-
-def short(value: str | float) -> str:
-    """A number of a promise, as sentences have it; another text as it is."""
-    try:
-        return short_number(Fraction(str(value)))
-    except (ValueError, ZeroDivisionError):
-        return show(value)
-
-
 def settings(values: Mapping[str, str | float | bool | None]) -> str:
     """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
-    given = [f"{key.replace('_', ' ')} {show(value)}" for key, value in values.items() if value is not None]
+    given = [f"{key.replace('_', ' ')} {format_field(value)}" for key, value in values.items() if value is not None]
     return ", ".join(given) or "-"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from holdfast.exact.formatting import format_number
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, number, tag
+from holdfast.report.html import Html, tag
 from holdfast.report.parts import Figure, Table
 from holdfast.wording.odds import Guess
 
@@ -29,7 +30,7 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
         width=str(WIDTH),
         height=str(2 * ROW),
     )
-    told = number(int(odds)) if odds.isdecimal() else odds
+    told = format_number(int(odds)) if odds.isdecimal() else odds
     caption = say("statement.odds_caption" if guess.every_outcome else "statement.odds_caption_average", odds=told)
     if odds == "infinity":
         caption = say("statement.odds_caption_sure")
@@ -46,7 +47,7 @@ def _half(begin: int, end: int, ink: str) -> Html:
 
 def hundredths(share: Fraction) -> str:
     """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
-    return number(float(100 * share))
+    return format_number(float(100 * share))
 
 
 def _bar(say: Say, top: int, label: Html, share: Fraction) -> list[Html]:

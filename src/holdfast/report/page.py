@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, capital, join, name, number, rounded_up, settings, short, show, tag, text, three_digits
+from holdfast.report.html import Html, capital, join, name, settings, tag, text
 from holdfast.wording.budget import is_for_protected
 
 Card: TypeAlias = Mapping[str, Any]
@@ -86,7 +87,7 @@ def wide_factor(card: Card) -> tuple[float, str]:
 
 def distance(card: Card, value: float) -> str:
     """Rounded up: to a whole number for counts, to three digits for answers, and where the number is too long."""
-    return number(math.ceil(value)) if step_of(card) is None and value < 1e9 else rounded_up(value)
+    return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
 def moved_words(card: Card) -> str:
@@ -127,7 +128,7 @@ def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
     """A standard deviation; `zero` says what none is."""
     if value is None:
         return say("page.not_known")
-    return three_digits(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
+    return format_deviation(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
 
 
 def error_is_known(card: Card) -> bool:
@@ -202,7 +203,9 @@ def _sums(side: Any) -> str:
 def level_rows(card: Card) -> list[tuple[Html, Html, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
     say = say_of(card)
-    return [(name(row["level"]), name(row["margin"]), number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]]
+    return [
+        (name(row["level"]), name(row["margin"]), format_number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]
+    ]
 
 
 def _range(say: Say, row: Card) -> str:
@@ -304,15 +307,15 @@ def promised(say: Say, costs: Card) -> str:
     named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
     if named is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = ", ".join(f"{key} {short(costs[key])}" for key in named)
+    given = ", ".join(f"{key} {format_parameter(costs[key])}" for key in named)
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
-    return say("page.converted", rho=given, epsilon=short(costs["epsilon"]), delta=short(costs["delta"]))
+    return say("page.converted", rho=given, epsilon=format_parameter(costs["epsilon"]), delta=format_parameter(costs["delta"]))
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:
     """True if the requested and the promised budget look the same on the page."""
-    return all(costs.get(key) is not None and short(value) == short(costs[key]) for key, value in asked.items())
+    return all(costs.get(key) is not None and format_parameter(value) == format_parameter(costs[key]) for key, value in asked.items())
 
 
 def banner(card: Card) -> Html | None:
@@ -327,7 +330,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release, say = card["release"], say_of(card)
     software = sorted(card["software"].items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
-    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in software)
+    versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release["office"])] if release["office"] is not None else []
     said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from holdfast.exact.formatting import format_deviation, format_parameter
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, join, name, short, text, three_digits
+from holdfast.report.html import Html, capital, code, join, name, text
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     PINNED,
@@ -174,7 +175,9 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
     """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
     if costs["kind"] != "zcdp":
         return _large(costs, say)
-    return f"epsilon {short(costs['epsilon'])}", say("statement.with_delta_by_rho", delta=short(costs["delta"]), rho=short(costs["rho"]))
+    return f"epsilon {format_parameter(costs['epsilon'])}", say(
+        "statement.with_delta_by_rho", delta=format_parameter(costs["delta"]), rho=format_parameter(costs["rho"])
+    )
 
 
 def _budget_words(card: Card, say: Say) -> tuple[Html, ...]:
@@ -196,7 +199,7 @@ def _grant(grant: Card | None, say: Say) -> Tile:
 
 def _large(costs: Card, say: Say) -> tuple[str, str]:
     """What stands large on a tile, and what below it: rho 0.1, epsilon 2.89 with delta 1e-10."""
-    given = {key: short(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
+    given = {key: format_parameter(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
     match costs.get("kind"), given:
         case "pure", {"epsilon": epsilon}:
             return f"epsilon {epsilon}", ""
@@ -217,7 +220,7 @@ def _entry(head: str) -> str:
 
 
 def _numbers(parameters: Card) -> str:
-    return ", ".join(f"{key.replace('_', ' ')} {short(value)}" for key, value in parameters.items())
+    return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in parameters.items())
 
 
 def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
@@ -266,11 +269,13 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     which = "error_tile" if spread["median"] else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
     shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
-    tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
+    tiles = [Tile(label, format_deviation(shown), say(note, basis=error["basis"]))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
     if spread["smallest"] != spread["largest"]:
-        reach = say("statement.error_range_value", smallest=three_digits(spread["smallest"]), largest=three_digits(spread["largest"]))
+        reach = say(
+            "statement.error_range_value", smallest=format_deviation(spread["smallest"]), largest=format_deviation(spread["largest"])
+        )
         zero = "statement.error_range_note" if spread["smallest"] else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)

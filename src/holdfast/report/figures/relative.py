@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.exact.formatting import format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SharesFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
-from holdfast.report.html import Html, number
+from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import class_words, level_words, percent, relative_header, relative_words
+from holdfast.wording.figures import class_words, level_words, relative_header, relative_words
 
 LEFT, TOP, ROW, HIGH, KEY = 8, 6, 38, 14, 16
 END = WIDTH - 16
@@ -31,8 +32,8 @@ def relative_figure(say: Sentences, shares: Sequence[SharesFacts], noun: str = "
     data = tuple(
         (
             level_words(say, found.name),
-            number(found.numbers),
-            *(percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
+            format_number(found.numbers),
+            *(format_percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
         )
         for found in shares
     )

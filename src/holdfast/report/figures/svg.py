@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from holdfast.report.html import Html, Piece, shortened, tag, three_digits
+from holdfast.exact.formatting import format_tick
+from holdfast.report.html import Html, Piece, shortened, tag
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -30,7 +31,6 @@ MAIN = "#1b4f8a"
 ACCENT = "#a8530b"
 RAMP = ("#dde8f4", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
 """From little to much: each step darker than the one before, so that grey print keeps the order."""
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MUCH = 12
 """Times by which values differ for their axis to be logarithmic."""
 HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "paint_order": "stroke"}
@@ -105,27 +105,6 @@ def width_of(words: str) -> float:
     return sum(WIDTHS.get(letter, LETTER if ord(letter) < LATIN else 2 * LETTER) for letter in words)
 
 
-def short(value: float) -> str:
-    """A number on a figure: as standard deviations are shown on all pages."""
-    return three_digits(value)
-
-
-def tick_words(value: float) -> str:
-    """A label on an axis: 0.5, 200, 40k, 2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
-            return f"{short(value / size)}{letter}"
-    return short(value)
-
-
-def power_words(value: float) -> str:
-    """A label on a logarithmic axis: 1, 0.1, 0.01, 10⁻³."""
-    exponent = round(math.log10(value))
-    if exponent > -3 or not math.isclose(value, 10.0**exponent):
-        return short(value)
-    return f"10{str(exponent).translate(RAISED)}"
-
-
 def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
     """Round numbers from at most `low` to at least `high`, about so many steps of 1, 2 or 5 times a power of ten."""
     span = high - low or abs(high) or 1.0
@@ -176,12 +155,12 @@ def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, wo
     ends = place(ticks[0]), place(ticks[-1]) if end is None else end
     out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
     room = (place(ticks[-1]) - ends[0]) / max(len(ticks) - 1, 1)
-    every = max(1, math.ceil(max(width_of(tick_words(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
-    out += [label(tick_words(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
+    every = max(1, math.ceil(max(width_of(format_tick(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
+    out += [label(format_tick(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
     return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
 
 
-def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = tick_words) -> list[Html]:
+def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = format_tick) -> list[Html]:
     """Lines across from each tick, with its number before it."""
     lines = [line(left, place(tick), end, place(tick), stroke=GRID) for tick in ticks]
     return [*lines, *(label(words(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]

@@ -25,11 +25,12 @@ from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import float_up
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
-from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability
+from holdfast.privacy.parameters import at_least_one, budget, not_negative, probability
 from holdfast.research.accounting import pld as losses
 from holdfast.research.accounting.independent import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal

@@ -22,9 +22,9 @@ from typing import Any
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import format_exact, round_up
 from holdfast.lattices.norms import Norm, norm_of
 from holdfast.privacy.guarantee import Guarantee, Kind
-from holdfast.privacy.parameters import format_exact, round_up
 
 DIGITS = 12
 """Significant digits of a root of a sum of squares, rounded up."""

@@ -17,8 +17,9 @@ from operator import and_
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction
-from holdfast.privacy.parameters import format_exact, not_negative
+from holdfast.privacy.parameters import not_negative
 from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
 from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
 

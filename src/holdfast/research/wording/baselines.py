@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.privacy.parameters import format_exact
+from holdfast.exact.formatting import format_exact
 from holdfast.research.baselines.post_processing import PostProcessed
 
 _NEAREST = {

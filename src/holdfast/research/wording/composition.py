@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from holdfast.exact.formatting import format_short
 from holdfast.exact.parameters import Exact
 from holdfast.research.accounting.composition import Composition
-from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.numbers import WEAK_EPSILON
 
 
 def composition_paragraph(composition: Composition, delta: Exact | None = None, *, pld: bool = True) -> str:
@@ -15,10 +16,10 @@ def composition_paragraph(composition: Composition, delta: Exact | None = None, 
     best = composition.at(chosen, pld=pld).best
     count = "1 release" if len(composition.parts) == 1 else f"{len(composition.parts)} releases together"
     used = Fraction(0) if best.method == "sum" and composition.epsilon is not None else chosen
-    extra = f", and a further probability of at most {number(used)}" if used else ""
+    extra = f", and a further probability of at most {format_short(used)}" if used else ""
     sentences = [
         f"{count}: between two tables that agree in every total that any of them keeps, the chance of any outcome differs by a factor of "
-        f"at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
+        f"at most e to the power {format_short(best.epsilon)}{extra} (by: {best.method}).",
     ]
     if not best.certified:
         sentences.append("This bound is pessimistic but was computed in floating point.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from holdfast.display import count_of
+from holdfast.exact.formatting import format_short
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
-from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.numbers import WEAK_EPSILON
 
 _NEIGHBOURS = {
     "replace-one": "one person's record, replaced by another's",
@@ -15,12 +16,12 @@ _NEIGHBOURS = {
 def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
     """What is protected, what is not, and that floats are for research."""
     space, rows = guarantee.space, guarantee.kept_rows
-    extra = f", apart from a probability of at most {number(guarantee.delta)}" if guarantee.delta else ""
+    extra = f", apart from a probability of at most {format_short(guarantee.delta)}" if guarantee.delta else ""
     sentences = [
         f"Of {count_of(space.cells, 'answer')}, the promise is about the part in {count_of(space.dimension, 'dimension')}"
         f"{' that the kept rows leave free' if rows and guarantee.is_induced else ''}. Between two data sets that differ in "
         f"{_NEIGHBOURS[guarantee.neighbours]}, the chance of any outcome for that part differs by a factor of at most e to the power "
-        f"{number(guarantee.epsilon)}{extra}."
+        f"{format_short(guarantee.epsilon)}{extra}."
     ]
     if rows:
         fixed = guarantee.fixed_cells
