@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
-from holdfast.report.html import Html, name, settings, shortened, table, tag, text
-from holdfast.report.page import cost_rows
+from holdfast.report.markup import name, shortened, table, tag, text
+from holdfast.report.page import cost_rows, settings
 
 from .cards import HOSTILE, Page, a_card
 
@@ -42,7 +43,14 @@ def test_control_characters_are_shown() -> None:
 
 def test_html_is_not_escaped_twice() -> None:
     assert text(text("<&>")) == "&lt;&amp;&gt;"
-    assert tag("p", Html("<b>x</b>")) == "<p><b>x</b></p>\n"
+    assert tag("p", Markup("<b>x</b>")) == "<p><b>x</b></p>\n"
+
+
+def test_what_is_added_to_markup_is_escaped() -> None:
+    """Also by operators and methods of text: forgetting to escape a value leaves no hole."""
+    assert text("{x} & y").format(x="<b>") == "&lt;b&gt; &amp; y"
+    assert text("a & ") + "<b>" == "a &amp; &lt;b&gt;"
+    assert Markup("; ").join(["<b>", tag("b", "x")]) == "&lt;b&gt;; <b>x</b>"
 
 
 def test_a_long_name_is_shortened() -> None:

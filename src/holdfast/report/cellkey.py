@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, name, tag, text
+from holdfast.report.markup import code, name, tag, text
 from holdfast.report.parts import Figure, Table
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -25,12 +27,12 @@ DUST = 1e-6
 class CheckFacts:
     """What the page of a check says; `templates/cellkey_check.html.j2` arranges it."""
 
-    given: tuple[tuple[Html, Html], ...]
-    words: tuple[Html, ...]
+    given: tuple[tuple[Markup, Markup], ...]
+    words: tuple[Markup, ...]
     deltas: Figure
     sizes: Table
     rows: Table
-    more: Html | None
+    more: Markup | None
     laws: tuple[Figure, ...]
 
 
@@ -38,11 +40,11 @@ class CheckFacts:
 class PerturbedFacts:
     """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
 
-    words: tuple[Html, ...]
+    words: tuple[Markup, ...]
     tables: Table
     gaps: Table | None
-    gap_words: tuple[Html, ...]
-    keys: tuple[tuple[Html, Html], ...]
+    gap_words: tuple[Markup, ...]
+    keys: tuple[tuple[Markup, Markup], ...]
 
 
 def cellkey_html(fields: Fields) -> str:
@@ -130,7 +132,7 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
     )
 
 
-def _cell_keys(settings: Fields, say: Say) -> Html:
+def _cell_keys(settings: Fields, say: Say) -> Markup:
     size, modulus = (_keys(settings[key]) for key in ("size", "modulus"))
     folded = say("cellkey.folded_not") if size == modulus else say("cellkey.folded", size=size)
     return say("cellkey.modulus", modulus=modulus, folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
@@ -171,7 +173,7 @@ def _keys(size: Any) -> str:
     return f"{base}{exponent.translate(RAISED)}" if power else format_number(int(base)) if base.isdecimal() else base
 
 
-def _range(noise: Sequence[int], say: Say) -> Html:
+def _range(noise: Sequence[int], say: Say) -> Markup:
     """From the lowest value to the highest; none where there is only 0."""
     return say("cellkey.range_value", lowest=min(noise), highest=max(noise)) if any(noise) else say("cellkey.range_none")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures.svg import (
     INK,
@@ -30,7 +32,7 @@ from holdfast.report.figures.svg import (
 )
 from holdfast.report.figures.svg import WIDTH as WIDTH
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, tag
+from holdfast.report.markup import tag
 from holdfast.report.parts import Figure, Table
 
 Row: TypeAlias = Mapping[str, Any]
@@ -98,14 +100,14 @@ def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
     )
 
 
-def _name(row: Row, curve: Curve, say: Say) -> Html:
+def _name(row: Row, curve: Curve, say: Say) -> Markup:
     """metropolis, lag 12 sweeps; in steps where that is no whole number of sweeps"""
     whole = curve["lag_sweeps"] * row["steps_per_sweep"] == curve["lag_steps"]
     which, count = ("diagnosis.curve_sweeps", curve["lag_sweeps"]) if whole else ("diagnosis.curve_steps", curve["lag_steps"])
     return say(which, kernel=row["kernel"], count=int(count))
 
 
-def _words(row: Row, curve: Curve, say: Say) -> Html:
+def _words(row: Row, curve: Curve, say: Say) -> Markup:
     sweeps, values = curve["sweeps"], curve["estimate"]
     told = {"curve": _name(row, curve, say), "end": format_deviation(curve["end_sweeps"])}
     if not curve["is_bound"]:
@@ -116,7 +118,7 @@ def _words(row: Row, curve: Curve, say: Say) -> Html:
     return say("diagnosis.curve_words", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
 
 
-def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Html]:
+def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Markup]:
     """Where sweeps stand, the ticks, and what the axis is called. Logarithmic if one kernel is much slower than another."""
     longest, shortest = max(ends), min(ends)
     if longest > LOGARITHMIC * shortest:
@@ -127,7 +129,7 @@ def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Html]:
     return linear(0.0, longest, LEFT, END), ticks, say("diagnosis.sweeps")
 
 
-def _floor_legend(y: float, pairs: int, say: Say) -> list[Html]:
+def _floor_legend(y: float, pairs: int, say: Say) -> list[Markup]:
     """3/N: below it nothing can be said from N pairs."""
     if pairs <= 3:
         return [label(say("diagnosis.few_pairs"), LEFT, y)]
@@ -143,13 +145,13 @@ def _style(row: Row, curve: Curve) -> dict[str, str]:
     return out | ({"stroke_dasharray": "2 3"} if longer else {})
 
 
-def _mark(row: Row, curve: Curve, x: float, y: float) -> Html:
+def _mark(row: Row, curve: Curve, x: float, y: float) -> Markup:
     ink = INKS.get(row["kernel"], INK)
     shape = f"M{coordinate(x)} {coordinate(y)}{SHAPES.get(row['kernel'], SHAPES['metropolis'])}"
     return tag("path", d=shape, fill=ink if curve["assessed"] else "#fff", stroke=ink)
 
 
-def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float, int], say: Say) -> list[Html]:
+def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float, int], say: Say) -> list[Markup]:
     """`lowest`: the value at the lower edge, where nothing is marked, and the number of the line, so that marks of lines stand apart."""
     bottom, at = lowest
     points = [(across(s), up(min(v, 1.0))) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True)]
@@ -163,7 +165,7 @@ def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float,
     return out
 
 
-def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Html]:
+def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Markup]:
     which = "none" if not curve["is_bound"] else "assessed" if curve["assessed"] else "other"
     words = say(f"diagnosis.legend_{which}", curve=_name(row, curve, say))
     sample = legend_line(y, words, **_style(row, curve))

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, name, tag, text
+from holdfast.report.markup import name, tag, text
 from holdfast.report.page import mechanism_words, names
 from holdfast.report.parts import Figure, Table
 
@@ -23,15 +25,15 @@ SHOWN_STATEMENTS = 20
 class DiagnosisFacts:
     """What the page says, in the order of its sections; `templates/diagnosis.html.j2` arranges it."""
 
-    what: Html
-    given: tuple[tuple[Html, Html], ...]
+    what: Markup
+    given: tuple[tuple[Markup, Markup], ...]
     found: Table | None
-    without_bound: tuple[Html, ...]
-    warnings: tuple[Html, ...]
-    together: Html
+    without_bound: tuple[Markup, ...]
+    warnings: tuple[Markup, ...]
+    together: Markup
     curves: tuple[Figure, ...]
     moving: Table | None
-    meaning: tuple[Html, ...]
+    meaning: tuple[Markup, ...]
 
 
 def diagnosis_html(fields: Fields) -> str:
@@ -77,7 +79,7 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
     )
 
 
-def _given(fields: Fields, say: Say) -> tuple[tuple[Html, Html], ...]:
+def _given(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     kept = fields["kept_words"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure
@@ -15,7 +17,7 @@ from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, items, join, name, paragraph, table, tag, text
+from holdfast.report.markup import capital, code, items, join, name, paragraph, table, tag, text
 from holdfast.report.page import (
     Card,
     column_names,
@@ -91,7 +93,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
     return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=parts)
 
 
-def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Html | None = None) -> Section:
+def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Markup | None = None) -> Section:
     return Section(name, heading, join(*pieces), tuple(figure.part() for figure in figures), after)
 
 
@@ -114,7 +116,7 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _exposed_note(card: Card) -> Html:
+def _exposed_note(card: Card) -> Markup:
     """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
     exposed, say = card["exposed"], say_of(card)
     known = "" if exposed["complete"] else "_found"
@@ -224,7 +226,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
     )
 
 
-def _exposed(card: Card) -> tuple[Html | None, ...]:
+def _exposed(card: Card) -> tuple[Markup | None, ...]:
     zeros, some = card["kept"]["zeros"], card["exposed"]["names"][:SHOWN_EXPOSED]
     others = (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card))
     return (
@@ -335,7 +337,7 @@ def _use(card: Card, facts: ReportFacts) -> Section:
     return _section("use", heading, *_example(facts, card), items(lines), paragraph(sentences((guide, exact))))
 
 
-def _example(facts: ReportFacts, card: Card) -> tuple[Html, ...]:
+def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
     """Numbers of this very table: how far off one is, a sum, a difference."""
     found, say = facts.example, say_of(card)
     if found is None:

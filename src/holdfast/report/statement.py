@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_parameter
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, join, name, text
+from holdfast.report.markup import capital, code, join, name, text
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     PINNED,
@@ -65,22 +67,22 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     budget: tuple[Tile, ...]
-    budget_words: tuple[Html, ...]
-    meaning: Html
+    budget_words: tuple[Markup, ...]
+    meaning: Markup
     odds: Figure
-    meaning_words: tuple[Html, ...]
-    exact: tuple[Html, ...]
-    exposed: Html
-    exposed_names: tuple[Html, ...]
-    exposed_words: tuple[Html, ...]
-    error_title: Html
+    meaning_words: tuple[Markup, ...]
+    exact: tuple[Markup, ...]
+    exposed: Markup
+    exposed_names: tuple[Markup, ...]
+    exposed_words: tuple[Markup, ...]
+    error_title: Markup
     error: tuple[Tile, ...]
-    error_words: tuple[Html, ...]
-    not_promised: tuple[Html, ...]
-    promise: tuple[Html, ...]
-    parameters: tuple[tuple[Html, Html], ...]
-    check: tuple[Html, ...]
-    sign: Html
+    error_words: tuple[Markup, ...]
+    not_promised: tuple[Markup, ...]
+    promise: tuple[Markup, ...]
+    parameters: tuple[tuple[Markup, Markup], ...]
+    check: tuple[Markup, ...]
+    sign: Markup
 
 
 def statement_html(card: Card, view: Mapping[str, Any] | None = None) -> str:
@@ -138,7 +140,7 @@ def _exact(value: str | float | None) -> Fraction:
         return Fraction(10**6)
 
 
-def _asked_note(card: Card, say: Say) -> str | Html:
+def _asked_note(card: Card, say: Say) -> str | Markup:
     """What the budget was asked for."""
     asked = card["guarantee"]["asked"]
     if is_for_protected(asked):
@@ -180,7 +182,7 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
     )
 
 
-def _budget_words(card: Card, say: Say) -> tuple[Html, ...]:
+def _budget_words(card: Card, say: Say) -> tuple[Markup, ...]:
     """That a test key promises nothing, what it means that no ledger has the release (a tile says so where one has), and what was declared
     so that its charge is not added to others.
     """
@@ -223,7 +225,7 @@ def _numbers(parameters: Card) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in parameters.items())
 
 
-def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
+def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card["table"], card["kept"]
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
@@ -242,7 +244,7 @@ def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     return tuple(lines)
 
 
-def _others(card: Card, say: Say) -> Html:
+def _others(card: Card, say: Say) -> Markup:
     """What every other count is."""
     if is_suppressed(card):
         return say("statement.others_suppressed")
@@ -254,7 +256,7 @@ def _others(card: Card, say: Say) -> Html:
     return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
 
 
-def _exposed_words(card: Card) -> tuple[Html, ...]:
+def _exposed_words(card: Card) -> tuple[Markup, ...]:
     """What else reveals counts: totals of zero, the list of cells, a revision."""
     zeros = card["kept"]["zeros"]
     return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card)))))
@@ -281,7 +283,7 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
+def _error_words(card: Card, say: Say) -> tuple[Markup, ...]:
     """What the tiles do not say; all of it where there are none."""
     error = card["expected_error"]
     if not _error_tiles(card, say):
@@ -296,7 +298,7 @@ def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
     return (sentences(said),)
 
 
-def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
+def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
     protected, records, answers = card["guarantee"]["protect"], card["table"]["max_records"], card["guarantee"]["answers"]
     lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
     if answers is not None:
@@ -309,7 +311,7 @@ def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
     return tuple(lines)
 
 
-def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
+def _parameters(card: Card, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     mechanism, kept = card["mechanism"], card["kept"]
     sums = say("statement.independent", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))
     if kept["zeros"]["cells"]:
@@ -320,7 +322,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
         if group["kind"] != PINNED
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
-    drawn = Html("; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more]))
+    drawn = Markup("; ").join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
         (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_percent, format_published
 from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture
-from holdfast.report.html import Html, tag
+from holdfast.report.markup import tag
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import map_caption, map_words
 
@@ -65,7 +67,7 @@ def _projection(areas: AreasFacts) -> tuple[tuple[float, float, float, float], f
     return (left - indent / (scale * narrowing), high + MARGIN / scale, scale * narrowing, scale), tall * scale + 2 * MARGIN
 
 
-def _area(area: Area, place: tuple[float, float, float, float], edges: list[float]) -> list[Html]:
+def _area(area: Area, place: tuple[float, float, float, float], edges: list[float]) -> list[Markup]:
     drawn = "".join(_ring(ring, place) for ring in area.rings)
     if not drawn:
         return []
@@ -85,7 +87,7 @@ def _middle(area: Area, place: tuple[float, float, float, float]) -> Point | Non
     return ((min(xs) + max(xs)) / 2 - left) * across, (top - (min(ys) + max(ys)) / 2) * down
 
 
-def _mark(x: float, y: float) -> Html:
+def _mark(x: float, y: float) -> Markup:
     return dot(x, y, 2.0, fill="#fff", stroke=INK, stroke_width="0.8")
 
 

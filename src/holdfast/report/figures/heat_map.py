@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_tick
 from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, width_of
-from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import has_deviations, heat_caption, heat_words, shade_words
 
@@ -29,7 +30,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     known = [value for row in grid.values for value in row if value is not None]
     edges = shade_edges(known)
     words = heat_words(say, grid, known, UNSURE, noun)
-    pieces: list[Html] = [
+    pieces: list[Markup] = [
         label(cut(grid.column_title, WIDTH - left), left, 12, fill=GREY),
         label(cut(grid.row_title, left - 4), 2, 28, fill=GREY),
     ]
@@ -49,7 +50,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     keys, end = shade_keys(say, edges, bottom)
     if has_deviations(grid):
         keys += [
-            Html(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'),
+            Markup(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'),
             label(say("figures.heat_unsure", limit=format_percent(UNSURE)), 23, end),
         ]
         end += KEY
@@ -86,7 +87,9 @@ def is_unsure(value: float, deviation: float | None, limit: float = UNSURE) -> b
     return bool(deviation) and deviation is not None and deviation > limit * max(value, 0.0)
 
 
-def _cell(value: float | None, deviation: float | None, place: tuple[float, float, float], edges: list[float], numbers: bool) -> list[Html]:
+def _cell(
+    value: float | None, deviation: float | None, place: tuple[float, float, float], edges: list[float], numbers: bool
+) -> list[Markup]:
     x, y, wide = place
     if value is None:
         return [box(x, y, wide, HIGH, fill="#fff", stroke=GREY, stroke_width="0.5", stroke_dasharray="2 2")]
@@ -99,14 +102,14 @@ def _cell(value: float | None, deviation: float | None, place: tuple[float, floa
         out.append(label(fitting, x + wide / 2, y + 14, "middle", fill=ink))
     if is_unsure(value, deviation):
         corner = f"M{x + wide - 7:.1f} {y + 1:.1f}h6v6z"
-        out.append(Html(f'<path d="{corner}" fill="{ink}"></path>'))
+        out.append(Markup(f'<path d="{corner}" fill="{ink}"></path>'))
     return out
 
 
-def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Html], float]:
+def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Markup], float]:
     """What each shade stands for, in as many lines as it takes, and where the next line is."""
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
-    out: list[Html] = []
+    out: list[Markup] = []
     x = 8.0
     for shade, words in zip(shades, shade_words(say, edges), strict=True):
         if x + 15 + width_of(words) > WIDTH:

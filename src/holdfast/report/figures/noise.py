@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_number, format_percent, format_tick
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture
-from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import between, noise_header, noise_place, noise_words
 
@@ -90,7 +91,7 @@ def _scale(bars: Sequence[NoiseBar], width: int) -> tuple[Place, float]:
     return linear(0, width, start - first * step, start - (first - 1) * step), step
 
 
-def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> list[Html]:
+def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> list[Markup]:
     """Computed bars are dark; simulated ones pale, with a line for their error."""
     out = [box(x - 0.4 * step, up(bar.share), 0.8 * step, BASE - up(bar.share), fill=RAMP[2] if simulated else MAIN)]
     if not bar.error:
@@ -98,7 +99,7 @@ def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> li
     return [*out, line(x, up(max(bar.share - bar.error, 0.0)), x, up(bar.share + bar.error), stroke_width="1.3")]
 
 
-def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
+def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Markup]:
     low, high = bars[0].position * width, bars[-1].position * width
     values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
     shares = [tick for tick in nice_ticks(0.0, top, 4) if tick <= top]

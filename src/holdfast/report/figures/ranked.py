@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_percent, format_published, format_tick
 from holdfast.report.figures.facts import Bar, Ranked
 from holdfast.report.figures.figure import Figure
@@ -21,7 +23,6 @@ from holdfast.report.figures.svg import (
     picture,
     width_of,
 )
-from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_words, level_words, ranked_caption, ranked_title, ranked_words
 
@@ -61,7 +62,7 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), words, header, data, say.language)
 
 
-def _row(bar: Bar, y: float, across: Place) -> list[Html]:
+def _row(bar: Bar, y: float, across: Place) -> list[Markup]:
     middle = y + ROW / 2
     start, end = sorted((across(0), across(bar.value)))
     out = [box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_deviation, format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SizeClass, Sizes
 from holdfast.report.figures.figure import Figure
@@ -23,7 +25,6 @@ from holdfast.report.figures.svg import (
     logarithmic,
     picture,
 )
-from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import between, size_words
 
@@ -63,11 +64,11 @@ def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
     return Figure("error-by-size", title, svg, caption, words, header, tuple(_data(say, found) for found in sizes.classes), say.language)
 
 
-def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Html]:
+def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Markup]:
     """Lines on which the standard deviation is a share of the number, as far as they lie inside; named at the upper end where there is
     room, the outer ones first.
     """
-    out: list[Html] = []
+    out: list[Markup] = []
     taken: list[tuple[float, float]] = []
     for limit in (LIMITS[-1], LIMITS[0], *LIMITS[1:-1]):
         begin, end = max(wide[0], tall[0] / limit), min(wide[1], tall[1] / limit)

@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from markupsafe import Markup
+
 from holdfast.exact.formatting import format_tick
-from holdfast.report.html import Html, Piece, shortened, tag
+from holdfast.report.markup import Piece, shortened, tag
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -38,7 +40,7 @@ HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "pain
 FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 
 
-def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Html:
+def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Markup:
     """The drawing with its title and a description in words for those who do not see it. `name` is unique on the page."""
     return tag(
         "svg",
@@ -58,9 +60,9 @@ def picture(name: str, title: str, words: str, height: float, *pieces: Piece, wi
     )
 
 
-def on_page(svg: str) -> Html:
+def on_page(svg: str) -> Markup:
     """The drawing as an element of a page, which does not need what a file of its own needs."""
-    return Html(svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
+    return Markup(str(svg).replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
 
 
 def coordinate(value: float) -> str:
@@ -69,28 +71,28 @@ def coordinate(value: float) -> str:
     return "0" if shown == "-0" else shown
 
 
-def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Html:
+def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Markup:
     return tag("text", words, x=coordinate(x), y=coordinate(y), text_anchor=anchor, **style)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
+def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Markup:
     return tag("line", x1=coordinate(x1), y1=coordinate(y1), x2=coordinate(x2), y2=coordinate(y2), **({"stroke": INK} | style))
 
 
-def box(x: float, y: float, width: float, height: float, **style: str) -> Html:
+def box(x: float, y: float, width: float, height: float, **style: str) -> Markup:
     """A filled rectangle."""
     return tag("rect", x=coordinate(x), y=coordinate(y), width=coordinate(width), height=coordinate(height), **({"fill": MAIN} | style))
 
 
-def dot(x: float, y: float, radius: float, **style: str) -> Html:
+def dot(x: float, y: float, radius: float, **style: str) -> Markup:
     return tag("circle", cx=coordinate(x), cy=coordinate(y), r=coordinate(radius), **({"fill": MAIN} | style))
 
 
-def polyline(points: Sequence[tuple[float, float]], **style: str) -> Html:
+def polyline(points: Sequence[tuple[float, float]], **style: str) -> Markup:
     return tag("polyline", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), fill="none", **style)
 
 
-def legend_line(y: float, words: str, **style: str) -> list[Html]:
+def legend_line(y: float, words: str, **style: str) -> list[Markup]:
     """A line of a legend: a piece of the line it explains, and its words."""
     return [line(6, y - 4, 50, y - 4, **style), label(words, 58, y)]
 
@@ -150,7 +152,7 @@ def spread_scale(smallest: float, largest: float, start: float, end: float) -> t
     return (lambda value: upwards(value) if value > 0 else start), [0.0, *powers]
 
 
-def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Html]:
+def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Markup]:
     """Lines upwards from each tick with its number under it, and what the numbers are. `end`: where the last tick is not the end."""
     ends = place(ticks[0]), place(ticks[-1]) if end is None else end
     out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
@@ -160,7 +162,7 @@ def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, wo
     return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
 
 
-def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = format_tick) -> list[Html]:
+def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = format_tick) -> list[Markup]:
     """Lines across from each tick, with its number before it."""
     lines = [line(left, place(tick), end, place(tick), stroke=GRID) for tick in ticks]
     return [*lines, *(label(words(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]
