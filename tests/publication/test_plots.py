@@ -357,7 +357,7 @@ class TestNestedAreas:
     @pytest.mark.parametrize("level", [None, "county"])
     def test_half_a_code_is_refused(self, level: str | None, tmp_path: Path) -> None:
         release = self.made(["17", "17", "18"], ["001", "003", "001"])
-        said = r"'001' of the map could mean several areas: codes of 'county' are told apart by state\. Name with map_code .* '1[78]001'"
+        said = r"'001' of the map could mean several areas: codes of 'county' are unique within state\. Name with map_code .* '1[78]001'"
         with pytest.raises(InvalidParameter, match=said):
             self.shown(release, tmp_path, ["001", "003"], level)
 

@@ -54,11 +54,11 @@ WHAT_TO_DO = {
     "witness-mismatch": "Put the latest copy of the ledger back; or accept the restore, which charges what may have been lost.",
     "no-witness": "Name a folder that lasts: witness = ... under [release], HOLDFAST_WITNESS or HOLDFAST_STATE.",
     "wrong-use": "Run the command with --help.",
-    "stopped": "Do what the message says of the ledger, or run the command again.",
-    "terminated": "Do what the message says of the ledger, or run the command again.",
+    "stopped": "Do what the message says about the ledger, or run the command again.",
+    "terminated": "Do what the message says about the ledger, or run the command again.",
     "after-publication": "Do not release it again: use the folder, and do what the message says.",
     "message-not-written": "Make room, or write elsewhere; the message says what stands.",
-    "out-of-memory": "Do what the message says of the ledger; use a machine with more memory, or a smaller table.",
+    "out-of-memory": "Do what the message says about the ledger; use a machine with more memory, or a smaller table.",
     "internal-error": "Please report it, with the traceback that --debug shows. Read it first.",
 }
 """By the code of an error. docs/errors.md lists the same; a test compares them."""
