@@ -313,6 +313,24 @@ class TestFiles:
         assert f"{backend} \\" in read("requirements", "dev.txt").splitlines()
 
 
+class TestArchitecture:
+    PAGE = read("docs", "architecture.md")
+
+    def test_rooms_are_those_of_the_table_of_imports_and_of_the_tree(self) -> None:
+        rows = self.PAGE.split("## Rooms")[1].split("## ")[0]
+        rooms = re.findall(r"^\| `(\w+)` \| [^|]{20,} \|$", rows, re.MULTILINE)
+        assert rooms == list(check_imports.ALLOWED)
+        assert set(rooms) == {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+
+    def test_what_the_page_names_exists(self) -> None:
+        named = set(re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", self.PAGE))
+        assert len(named) > 40
+        assert sorted(name for name in named if not any((folder / name).exists() for folder in (SOURCE, ROOT))) == []
+
+    def test_the_page_stays_short(self) -> None:
+        assert len(self.PAGE.splitlines()) < 200
+
+
 class TestReferences:
     def test_every_key_resolves(self) -> None:
         """A key such as [CKS20] in a docstring or on a page starts an entry, a list item or heading, of docs/references.md."""

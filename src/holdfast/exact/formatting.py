@@ -35,7 +35,7 @@ def format_exact(value: Fraction | float) -> str:
 
 
 def format_ratio(value: Fraction | None) -> str | None:
-    """The number as "p/q" or "p", for files; None where there is no number."""
+    """The number as "p/q" or "p", for files; None for None."""
     return None if value is None else str(value)
 
 

@@ -1,6 +1,6 @@
 """delta against epsilon: one line for each law. The vertical axis is logarithmic and ends at 1.
 
-Lines differ by their dashes, not by colour alone, and their main figures stand in words as well.
+Lines differ by their dashes, not by colour alone, and a text gives their main figures as well.
 """
 
 from __future__ import annotations

@@ -183,8 +183,8 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
 
 
 def _budget_words(card: Card, say: Say) -> tuple[Markup, ...]:
-    """That a test key promises nothing, what it means that no ledger has the release (a tile says so where one has), and what was declared
-    so that its charge is not added to others.
+    """Sentences under the budget: that a test key promises nothing, what it means that no ledger has the release (a tile says so where one
+    has), and what was declared so that its charge is not added to others.
     """
     release = card["release"]
     said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_words"]] if release["ledger"] is None else [])]
