@@ -13,13 +13,13 @@ import pytest
 import holdfast as hf
 from holdfast.accuracy.cell_laws import COARSE, CellLaw, all_cells, cell_law, enclosed_law, few_sums
 from holdfast.accuracy.few_sums import ERROR, cell_of_table
+from holdfast.exact.formatting import format_percent
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import percent
 from tests.accuracy.test_lattice_sums import units, weighed
 
 SMALL = [
@@ -171,7 +171,8 @@ class TestCharts:
         )
         assert 0 < coarse.most_off <= COARSE * dict(coarse.law)[0]
         assert (
-            f"Computed from the law, each probability to within {percent(coarse.most_off)}." in noise_figure(Sentences(), 1, coarse).caption
+            f"Computed from the law, each probability to within {format_percent(coarse.most_off)}."
+            in noise_figure(Sentences(), 1, coarse).caption
         )
         assert "About 95 of 100" in noise_figure(Sentences(), 1, coarse).caption
         assert fine.most_off == 0

@@ -12,13 +12,14 @@ import pytest
 import holdfast as hf
 from holdfast.accuracy import error_laws
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
 from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, ranked
 from holdfast.publication.release import Release
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import interval_words, plain_number
+from holdfast.wording.figures import interval_words
 
 COUNTIES = {"state": list("11112222"), "county": ["1a", "1a", "1b", "1b", "2a", "2a", "2a", "2a"], "tract": list("abcdefgh")}
 FOUR = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
@@ -99,7 +100,7 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
     ends = loaded.interval(cell, CONFIDENCE).doubles
     assert (example.low, example.high, example.by_law) == (ends["low"], ends["high"], True)
-    assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {f"{plain_number(example.low)} to {plain_number(example.high)}"}
+    assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {f"{format_published(example.low)} to {format_published(example.high)}"}
 
 
 @pytest.mark.parametrize("kind", SIMULATED)

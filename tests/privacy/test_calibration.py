@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
+from holdfast.exact.formatting import format_exact
 from holdfast.privacy import (
     calibration,
     is_enough,
@@ -23,7 +24,6 @@ from holdfast.privacy import (
     zcdp_delta,
     zcdp_delta_bounds,
 )
-from holdfast.privacy.parameters import format_exact, round_up
 from tests.examples import examples
 from tests.privacy.reference import allowed_delta, printed_delta, real, smallest_delta
 
@@ -230,34 +230,3 @@ def test_other_bad_parameters() -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [("1e-100", "1e-5"), ("1e100", "1e-5"), ("1e-6", "1e-2"), ("1e3", "1e-300")])
 def test_extreme_parameters_end(epsilon: str, delta: str) -> None:
     assert tight_sigma_squared(epsilon, delta) > 0
-
-
-@given(st.fractions(min_value=Fraction(1, 10**40), max_value=10**40), st.integers(min_value=1, max_value=8))
-def test_rounding_up_keeps_the_digits_asked_for(value: Fraction, digits: int) -> None:
-    found = round_up(value, digits)
-    assert value <= found < value * (1 + Fraction(10) ** (1 - digits))
-    scaled = found
-    while scaled >= 10**digits:
-        scaled /= 10
-    while scaled < 10 ** (digits - 1):
-        scaled *= 10
-    assert scaled.denominator == 1
-
-
-@given(st.floats(min_value=1e-300, max_value=1e300))
-def test_text_of_a_rounded_number_is_never_below_it(value: float) -> None:
-    written = Fraction(format_exact(value))
-    assert Fraction(value) <= written <= Fraction(value) * (1 + Fraction(1, 10**11))
-
-
-@given(st.fractions())
-def test_text_of_a_number_is_exact(value: Fraction) -> None:
-    assert Fraction(format_exact(value)) == value
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [("1061/5", "212.2"), ("1/3", "1/3"), ("1e-10", "1e-10"), ("25e-9", "2.5e-8"), ("-1/4", "-0.25"), ("7", "7"), ("1/1000", "0.001")],
-)
-def test_text_of_a_number_is_short(value: str, text: str) -> None:
-    assert format_exact(Fraction(value)) == text

@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun
@@ -19,7 +17,6 @@ from holdfast.exposure.facts import ExposedAlone
 from holdfast.ledger import Ledger
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy import zcdp_delta
-from holdfast.privacy.parameters import format_short
 from holdfast.runfiles.runfile import load_run
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.exposure import VALUES_LATER
@@ -261,10 +258,3 @@ def test_numbers_of_a_promise_have_three_digits_rounded_up_and_are_the_same_ever
     for place, text in said.items():
         assert "2.89" in text, place
         assert "2.881" not in text, place
-
-
-@given(st.one_of(st.fractions(min_value=Fraction(1, 10**12), max_value=10**6), st.floats(min_value=1e-12, max_value=1e6)))
-def test_a_short_number_is_never_below_and_depends_on_the_value_alone(value: Fraction | float) -> None:
-    shown = Fraction(format_short(value))
-    assert value <= shown <= Fraction(value) * Fraction(101, 100)
-    assert format_short(Fraction(value)) == format_short(value)

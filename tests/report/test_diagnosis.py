@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, WIDTH, curve_figure
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, join, tag
+from holdfast.report.markup import join, tag
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, Page
@@ -98,7 +99,7 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def drawn(rows: list[dict[str, Any]]) -> Html:
+def drawn(rows: list[dict[str, Any]]) -> Markup:
     """The picture with its caption."""
     figure = curve_figure(0, "x", rows, Say())
     return join(figure.picture, tag("figcaption", figure.caption))

@@ -14,7 +14,6 @@ from holdfast.report.figures.noise import MAX_BARS
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.report import report_html
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import percent
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
@@ -152,12 +151,6 @@ class TestWhatFitsTheRelease:
     def test_software_is_in_one_order(self) -> None:
         software = a_card()["software"]
         assert read(software=dict(sorted(software.items()))).text == read().text
-
-    @pytest.mark.parametrize(
-        ("share", "shown"), [(1.399, "140"), (9.996, "1,000"), (1 / 6, "16.7"), (0.05, "5"), (0.00012, "0.012"), (0, "0")]
-    )
-    def test_shares_have_three_digits_at_most(self, share: float, shown: str) -> None:
-        assert percent(share) == f"{shown}\u00a0%"
 
 
 class TestRanked:

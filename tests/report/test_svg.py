@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
-from holdfast.report.figures.svg import axis_below, linear, on_page, picture, power_words, steps_down
-from holdfast.report.html import capital, text
+from holdfast.report.figures.svg import axis_below, linear, on_page, picture, steps_down
+from holdfast.report.markup import capital, text
 from holdfast.wording.catalogue import Sentences
 
 from .cards import Page
@@ -30,11 +30,6 @@ def test_steps_down_are_few_and_inside(low: float) -> None:
     assert ticks == sorted(ticks, reverse=True)
     assert len(ticks) <= 11
     assert min(ticks) >= low * (1 - 1e-6)
-
-
-def test_powers_are_raised_where_zeros_would_be_counted() -> None:
-    assert [power_words(10.0**-k) for k in (0, 1, 2, 3, 10)] == ["1", "0.1", "0.01", "10⁻³", "10⁻¹⁰"]
-    assert power_words(0.2) == "0.2"
 
 
 def test_an_axis_ends_where_it_is_told_to() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.channels import Channel, Facts
 from holdfast.exact.balls import ball
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.law import TableLaw
 from holdfast.exact.parameters import Exact
 from holdfast.exact.weights import BallSource
@@ -20,7 +21,7 @@ from holdfast.laws import Reads, Target
 from holdfast.mechanisms import Mechanism, keys, register
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.promise import promise
-from holdfast.privacy.parameters import budget, format_exact
+from holdfast.privacy.parameters import budget
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import Ints

@@ -17,6 +17,7 @@ from holdfast.channels import Facts
 from holdfast.channels.layout import MOST_MARGINS
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact, round_up
 from holdfast.exact.parameters import BUDGET_RANGE, Exact, is_extreme
 from holdfast.invariants.statements import Statement
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
@@ -27,7 +28,7 @@ from holdfast.mechanisms.levels import Shares, arranged, margin_of, read_workloa
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import budget, format_exact, ordinary, round_up
+from holdfast.privacy.parameters import budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.allocation import PASTE, allocation_lines, run_file_lines
 

@@ -16,8 +16,9 @@ from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction
-from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
+from holdfast.privacy.parameters import budget, ordinary, probability
 
 IOTA = Fraction(1, 10)
 """Where gamma lies in its range by default, as a share from the upper end: Example 1 of [SC22]."""

@@ -16,8 +16,9 @@ from flint import arb, ctx
 from holdfast.cellkey.noise import NoiseLaw, narrow
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure, Real, affine, ball, enclosure, floors, precision
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.privacy.parameters import at_least_one, format_exact, not_negative, ordinary
+from holdfast.privacy.parameters import at_least_one, not_negative, ordinary
 
 LARGEST_D = 20_000
 """Supports beyond this are refused: nobody publishes such noise, and the figures would take minutes."""

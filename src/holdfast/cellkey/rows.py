@@ -20,8 +20,9 @@ from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import HoldfastError, InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import Enclosure
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, positive_fraction
-from holdfast.privacy.parameters import format_exact, ordinary
+from holdfast.privacy.parameters import ordinary
 
 Variance = Literal["at_most", "exact"]
 

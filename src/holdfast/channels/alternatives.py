@@ -18,12 +18,12 @@ from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
+from holdfast.exact.formatting import format_exact
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import General, Shape, Whole
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.estimated import check_can_weaken
-from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.table import choose
 
 MAX_DIMENSION = 250

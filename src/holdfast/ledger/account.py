@@ -29,6 +29,7 @@ from fractions import Fraction
 from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
+from holdfast.exact.formatting import format_amount
 from holdfast.ledger.chain import Event, read_head
 from holdfast.ledger.disjoint import DISJOINT, Disjoint, why_not_disjoint
 from holdfast.ledger.folding import BEFORE, states_in
@@ -42,7 +43,6 @@ from holdfast.ledger.values import (
     Reservation,
     State,
     TakenBack,
-    amount,
     largest_rho,
     name_of,
     text_of,
@@ -172,9 +172,9 @@ class Account:
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
         """The charge in the account's currency, or in this one; 0 for one without a number, which is counted apart."""
-        amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
-        assert amount is not None or charge.kind in UNCOUNTED
-        return Fraction(0) if amount is None else amount
+        format_amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
+        assert format_amount is not None or charge.kind in UNCOUNTED
+        return Fraction(0) if format_amount is None else format_amount
 
     def spent(self, currency: Currency | None = None) -> Fraction:
         """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
@@ -254,7 +254,7 @@ class Account:
             ("delta", first.delta, grant.delta),
         ):
             if old != new:
-                was, is_now = (amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
+                was, is_now = (format_amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
                 return LedgerProblem(
                     f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
                     "they share kind, protect and delta."
@@ -270,8 +270,8 @@ class Account:
         if spent > rest or (not others and self._counted()):
             return LedgerProblem(
                 f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
-                f"{amount(spent)}, and {amount(rest, up=False)} would be granted without it. Only a grant that pays for nothing can be "
-                "taken back."
+                f"{format_amount(spent)}, and {format_amount(rest, up=False)} would be granted without it. Only a grant "
+                "that pays for nothing can be taken back."
             )
         if grant.kind == "approximate" and others and not _is_proved(others):
             return LedgerProblem(f"The other grants of {self.dataset!r} stand on this one. Take back the latest one first.")
@@ -298,8 +298,8 @@ class Account:
         spent = self.spent(name)
         if spent > grant.limit:
             return LedgerProblem(
-                f"The releases of {self.dataset!r} that were recorded without a limit cost {name} = {amount(spent)} already. Got a grant "
-                f"of {amount(grant.limit, up=False)}. Grant at least what is spent."
+                f"The releases of {self.dataset!r} that were recorded without a limit cost {name} = {format_amount(spent)} already. Got a "
+                f"grant of {format_amount(grant.limit, up=False)}. Grant at least what is spent."
             )
         return None
 
@@ -400,9 +400,10 @@ class Account:
         name = self.currency
         before = spent - asked  # those that may share people with it, which alone may have passed the limit
         return BudgetExceeded(
-            f"The budget of {self.dataset!r} is not enough: {name} = {amount(granted, up=False)} was granted, {amount(before)} is spent "
-            f"on any one {self.protect} of this release, {amount(max(granted - before, Fraction(0)), up=False)} is left, {amount(asked)} "
-            "was asked for. Nothing was drawn or spent. Ask for less, or have more granted."
+            f"The budget of {self.dataset!r} is not enough: {name} = {format_amount(granted, up=False)} was granted, "
+            f"{format_amount(before)} is spent on any one {self.protect} of this release, "
+            f"{format_amount(max(granted - before, Fraction(0)), up=False)} is left, {format_amount(asked)} was asked for. "
+            "Nothing was drawn or spent. Ask for less, or have more granted."
         )
 
     def check_lost(self, charge: Charge) -> HoldfastError | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, WrongState
+from holdfast.exact.formatting import format_amount
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.folding import BEGUN, states_in
-from holdfast.ledger.values import GRANT_NEEDS, Grant, Reservation, amount
+from holdfast.ledger.values import GRANT_NEEDS, Grant, Reservation
 from holdfast.tables.similar import look_alike, skeletons
 
 
@@ -73,8 +74,8 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
         both = account.granted + made.limit
         raise LedgerProblem(
             f"This very grant stands in the ledger: {same}, by {shorten(same.approver)!r}, event {same.seq}. Given again it adds up: "
-            f"{account.dataset!r} would have {made.currency} = {amount(both, up=False)} in all. If that is meant, say so with --again "
-            "(again=True)."
+            f"{account.dataset!r} would have {made.currency} = {format_amount(both, up=False)} in all. If that is meant, say so with "
+            "--again (again=True)."
         )
     return made
 

@@ -1,8 +1,7 @@
-"""What a ledger holds, as frozen values: charges, grants, reservations; and how amounts and names are read and written."""
+"""What a ledger holds, as frozen values: charges, grants, reservations; and how numbers and names are read."""
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -11,10 +10,11 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_amount, format_exact, format_ratio, round_down, unit_in_last_place
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.parameters import budget, format_exact, not_negative, probability, round_up, unit_in_last_place
+from holdfast.privacy.parameters import budget, not_negative, probability
 
 ChargeKind: TypeAlias = Literal["pure", "zcdp", "estimated", "cell-key"]
 Currency: TypeAlias = Literal["epsilon", "rho"]
@@ -41,8 +41,6 @@ MAX_TEXT = 2000
 """Longest reason, approver or legal reference."""
 RHO_DIGITS = 12
 """Digits of the rho that an approximate grant is converted to, rounded down."""
-SHOWN_DIGITS = 6
-"""Digits of an amount that has no short exact form."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Charge:
 
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact."""
-        return {"kind": self.kind, "epsilon": exact_text(self.epsilon), "rho": exact_text(self.rho), "delta": exact_text(self.delta)}
+        return {"kind": self.kind, "epsilon": format_ratio(self.epsilon), "rho": format_ratio(self.rho), "delta": format_ratio(self.delta)}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Charge:
@@ -128,7 +126,7 @@ class Charge:
         """The parameter that is promised."""
         if self.rho is None:
             return "an estimate" if self.kind == "estimated" else "cell keys, no DP guarantee"
-        return f"epsilon = {amount(self.epsilon)}" if self.epsilon is not None else f"rho = {amount(self.rho)}"
+        return f"epsilon = {format_amount(self.epsilon)}" if self.epsilon is not None else f"rho = {format_amount(self.rho)}"
 
 
 @dataclass(frozen=True)
@@ -197,7 +195,7 @@ class Grant:
 
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact; without data set and time, which are columns of the event."""
-        numbers = {name: exact_text(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
+        numbers = {name: format_ratio(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
         return {
             "kind": self.kind,
             **numbers,
@@ -224,7 +222,7 @@ class Grant:
     def __str__(self) -> str:
         """What was granted, with its own parameters."""
         names = GRANT_NEEDS[self.kind]
-        return ", ".join(f"{name} = {amount(getattr(self, name), up=False)}" for name in names)
+        return ", ".join(f"{name} = {format_amount(getattr(self, name), up=False)}" for name in names)
 
 
 @dataclass(frozen=True)
@@ -339,30 +337,8 @@ def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
     return found
 
 
-def round_down(value: Fraction, digits: int) -> Fraction:
-    """The largest number of this many significant digits at or below a positive number."""
-    unit = unit_in_last_place(value, digits)
-    return unit * math.floor(value / unit)
-
-
-def amount(value: Fraction | None, *, up: bool = True) -> str:
-    """An amount for people: exact where a short form exists, else six digits, rounded up (spent) or down (granted, left)."""
-    if value is None:
-        return "none"
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 40 and len(format_exact(value)) <= 14:
-        return format_exact(value)
-    if value < 0:
-        return "-" + amount(-value, up=not up)
-    return format_exact((round_up if up else round_down)(value, SHOWN_DIGITS))
-
-
-def exact_text(value: Fraction | None) -> str | None:
-    """The number as "p/q" or "p"."""
-    return None if value is None else str(value)
-
-
 def read_exact(text: str | None) -> Fraction | None:
-    """What `exact_text` wrote, and nothing else: one number has one text."""
+    """What `format_ratio` wrote, and nothing else: one number has one text."""
     if text is None:
         return None
     if not isinstance(text, str) or len(text) >= 4000 or _EXACT.fullmatch(text) is None:  # an exponent would fill the memory

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeAlias
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import BoundsLayout
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.inequalities import Inequality
 from holdfast.invariants.statements import is_whole
@@ -38,7 +39,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
 from holdfast.privacy.guarantee import Conditioning
-from holdfast.privacy.parameters import budget, format_exact, ordinary
+from holdfast.privacy.parameters import budget, ordinary
 
 Noise: TypeAlias = Literal["laplace", "gaussian"]
 _NOISES = ("laplace", "gaussian")

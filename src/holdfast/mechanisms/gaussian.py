@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L2
@@ -28,7 +29,7 @@ from holdfast.privacy.calibration import (
     simple_sigma_squared,
     tight_sigma_squared,
 )
-from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
+from holdfast.privacy.parameters import budget, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import L1, NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace, Rounded
@@ -28,7 +29,7 @@ from holdfast.mechanisms.requests import (
     sampler_request,
 )
 from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import budget, format_exact, ordinary
+from holdfast.privacy.parameters import budget, ordinary
 from holdfast.samplers.table import COUPLING
 
 LAPLACE_SAMPLERS = (*SAMPLERS, COUPLING)

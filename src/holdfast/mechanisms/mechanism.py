@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Self
 from holdfast.channels import Channel, Facts, Law
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.asked import DISTANCE, Asked
-from holdfast.privacy.parameters import format_exact
 from holdfast.tables.table import checked_protect
 
 MAX_NUMBER = 40

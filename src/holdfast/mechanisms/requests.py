@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from holdfast.chains.kernels import KERNELS
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.privacy.parameters import format_exact, ordinary, probability
+from holdfast.privacy.parameters import ordinary, probability
 from holdfast.samplers.table import AUTO
 
 DEFAULT_ETA = Fraction(1, 1000)

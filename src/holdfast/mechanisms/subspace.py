@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
 from holdfast.lattices.norms import L1, NORMS, Norm, NormName
@@ -26,7 +27,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
-from holdfast.privacy.parameters import budget, format_exact, ordinary, probability
+from holdfast.privacy.parameters import budget, ordinary, probability
 from holdfast.tables.grid import MAX_PLACES, Grid
 
 Calibration = Literal["analytic", "paper"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from holdfast.privacy.parameters import format_exact
+from holdfast.exact.formatting import format_exact
 
 DISTANCE = "distance"
 """What a budget of the papers is for: one unit of distance between two tables. No table protects anything of this name."""

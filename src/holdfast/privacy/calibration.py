@@ -33,9 +33,10 @@ from flint import arb
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import format_exact, round_up, unit_in_last_place
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.privacy.conversions import clamped, log_of, root
-from holdfast.privacy.parameters import at_least_one, budget, format_exact, probability, round_up, unit_in_last_place
+from holdfast.privacy.parameters import at_least_one, budget, probability
 
 DIGITS = 5
 """Significant digits of a sigma_squared that is returned."""

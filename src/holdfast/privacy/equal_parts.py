@@ -22,8 +22,9 @@ from flint import arb
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import Enclosure, ball, enclosure, precision
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction
-from holdfast.privacy.parameters import at_least_one, format_exact, not_negative, probability
+from holdfast.privacy.parameters import at_least_one, not_negative, probability
 
 MAX_PARTS = 100_000
 """Promises that are composed one by one in the sums; more would take minutes."""

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import format_exact, round_up
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
-from holdfast.privacy.parameters import format_exact, round_up
 
 DIGITS = 6
 

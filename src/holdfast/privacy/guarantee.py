@@ -20,11 +20,12 @@ from typing import Any, Literal, TypeAlias, get_args
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, NormName, norm_of
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.conversions import zcdp_epsilon
-from holdfast.privacy.parameters import budget, format_exact, format_short, not_negative, probability
+from holdfast.privacy.parameters import budget, not_negative, probability
 from holdfast.privacy.secrets import Found, Secrets
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.privacy.parameters import format_exact
 from holdfast.publication.card_fields import Count, Part, Text
 from holdfast.tables.grid import Grid, Neighbours
 

@@ -28,6 +28,7 @@ from holdfast.chains.meeting import Progress, TotalVariationCurve
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
+from holdfast.exact.formatting import format_exact, format_up
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.statements import Statement
 from holdfast.lattices.shapes import Free, Grid, Shape, Whole
@@ -35,7 +36,6 @@ from holdfast.laws import Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
-from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.table import EXACT

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError
+from holdfast.exact.formatting import format_ratio
 from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.exposure.joint import PublishedTotals, joint_exposure
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
-from holdfast.ledger.values import Costs, Grant, exact_text
+from holdfast.ledger.values import Costs, Grant
 from holdfast.privacy import Guarantee
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
@@ -78,8 +79,8 @@ def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
         return {}
     last = grants[-1]
     sums = {name: [getattr(grant, name) for grant in grants] for name in ("epsilon", "rho")}
-    numbers = {name: None if None in values else exact_text(sum(values, Fraction(0))) for name, values in sums.items()}
-    return {GRANT: {"kind": last.kind, **numbers, "delta": exact_text(last.delta), "grants": len(grants), "approver": last.approver}}
+    numbers = {name: None if None in values else format_ratio(sum(values, Fraction(0))) for name, values in sums.items()}
+    return {GRANT: {"kind": last.kind, **numbers, "delta": format_ratio(last.delta), "grants": len(grants), "approver": last.approver}}
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:

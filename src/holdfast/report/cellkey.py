@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
-from holdfast.report.figures.svg import RAISED
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, code, name, number, tag, text, three_digits
+from holdfast.report.markup import code, name, tag, text
 from holdfast.report.parts import Figure, Table
-from holdfast.wording.figures import percent
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -26,12 +27,12 @@ DUST = 1e-6
 class CheckFacts:
     """What the page of a check says; `templates/cellkey_check.html.j2` arranges it."""
 
-    given: tuple[tuple[Html, Html], ...]
-    words: tuple[Html, ...]
+    given: tuple[tuple[Markup, Markup], ...]
+    words: tuple[Markup, ...]
     deltas: Figure
     sizes: Table
     rows: Table
-    more: Html | None
+    more: Markup | None
     laws: tuple[Figure, ...]
 
 
@@ -39,11 +40,11 @@ class CheckFacts:
 class PerturbedFacts:
     """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
 
-    words: tuple[Html, ...]
+    words: tuple[Markup, ...]
     tables: Table
     gaps: Table | None
-    gap_words: tuple[Html, ...]
-    keys: tuple[tuple[Html, Html], ...]
+    gap_words: tuple[Markup, ...]
+    keys: tuple[tuple[Markup, Markup], ...]
 
 
 def cellkey_html(fields: Fields) -> str:
@@ -110,13 +111,13 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
         tables=Table(
             say("cellkey.tables_caption"),
             tuple(say(f"cellkey.{column}") for column in ("table", "file", "cells")),
-            tuple((one["name"], code(one["file"]), number(one["cells"])) for one in fields["tables"]),
+            tuple((one["name"], code(one["file"]), format_number(one["cells"])) for one in fields["tables"]),
             frozenset({2}),
         ),
         gaps=Table(
             say("cellkey.gaps_caption"),
             tuple(say(f"cellkey.{column}") for column in header),
-            tuple((one["fine"], one["coarse"], *(number(one[key]) for key in ("cells", "unequal", "largest"))) for one in gaps),
+            tuple((one["fine"], one["coarse"], *(format_number(one[key]) for key in ("cells", "unequal", "largest"))) for one in gaps),
             frozenset({2, 3, 4}),
         )
         if gaps
@@ -131,7 +132,7 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
     )
 
 
-def _cell_keys(settings: Fields, say: Say) -> Html:
+def _cell_keys(settings: Fields, say: Say) -> Markup:
     size, modulus = (_keys(settings[key]) for key in ("size", "modulus"))
     folded = say("cellkey.folded_not") if size == modulus else say("cellkey.folded", size=size)
     return say("cellkey.modulus", modulus=modulus, folded=say("cellkey.mixed", folded=folded) if settings["mixed"] else folded)
@@ -143,7 +144,7 @@ def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
     if fields["before"]:
         first = DeltaCurve(say("cellkey.before"), fields["before"], say("cellkey.before_words"))
     else:
-        words = say("cellkey.plateau", delta=three_digits(losses["plateau"]), epsilon=three_digits(losses["plateau_epsilon"]))
+        words = say("cellkey.plateau", delta=format_deviation(losses["plateau"]), epsilon=format_deviation(losses["plateau_epsilon"]))
         first = DeltaCurve(say("cellkey.own", size=_keys(fields["table"]["key_size"])), fields["own"], words)
     return [first, *sizes]
 
@@ -163,16 +164,16 @@ def _sizes(fields: Fields, say: Say) -> Table:
 
 
 def _plateau(found: Fields) -> tuple[str, str]:
-    return three_digits(found["plateau"]), three_digits(found["plateau_epsilon"])
+    return format_deviation(found["plateau"]), format_deviation(found["plateau_epsilon"])
 
 
 def _keys(size: Any) -> str:
     """A number of keys: 2³², or with its commas."""
     base, power, exponent = str(size).partition("^")
-    return f"{base}{exponent.translate(RAISED)}" if power else number(int(base)) if base.isdecimal() else base
+    return f"{base}{exponent.translate(RAISED)}" if power else format_number(int(base)) if base.isdecimal() else base
 
 
-def _range(noise: Sequence[int], say: Say) -> Html:
+def _range(noise: Sequence[int], say: Say) -> Markup:
     """From the lowest value to the highest; none where there is only 0."""
     return say("cellkey.range_value", lowest=min(noise), highest=max(noise)) if any(noise) else say("cellkey.range_none")
 
@@ -183,10 +184,10 @@ def _rows(rows: Sequence[Fields], say: Say) -> Table:
         tuple(say(f"cellkey.{column}") for column in ("count", "bias", "variance", "unchanged", "range")),
         tuple(
             (
-                number(row["count"]),
+                format_number(row["count"]),
                 f"{row['bias']:+.2g}" if abs(row["bias"]) > DUST else "0",
-                three_digits(row["variance"]),
-                percent(row["stays"]),
+                format_deviation(row["variance"]),
+                format_percent(row["stays"]),
                 _range([noise for noise, _ in row["law"]], say),
             )
             for row in rows

@@ -1,7 +1,8 @@
 """Estimated total variation bounds against sweeps: a line for each kernel and lag.
 
-The vertical axis is logarithmic and ends at 1, above which a bound says nothing. Kernels differ by the shape of their marks, lags by the
-line, a curve that is no bound by long dashes: nothing is told by colour alone, and all figures stand in words as well.
+The vertical axis is logarithmic and ends at 1, above which a bound says nothing. The shape of the marks shows
+the kernel, the line shows the lag, and long dashes show that a curve is not a bound: no meaning depends on colour alone, and a text gives
+all figures as well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures.svg import (
     INK,
     Place,
@@ -25,13 +29,11 @@ from holdfast.report.figures.svg import (
     on_page,
     picture,
     polyline,
-    power_words,
-    short,
     steps_down,
 )
 from holdfast.report.figures.svg import WIDTH as WIDTH
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, tag
+from holdfast.report.markup import tag
 from holdfast.report.parts import Figure, Table
 
 Row: TypeAlias = Mapping[str, Any]
@@ -71,7 +73,7 @@ def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> Figur
         say("diagnosis.curve_title", block=title),
         words,
         height,
-        *axis_left(up, steps_down(1.0, bottom), LEFT, END, power_words),
+        *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
         *axis_below(across, ticks, TOP, BASE, scale, END),
         *([line(LEFT, up(3 / pairs), END, up(3 / pairs), **FLOOR)] if pairs > 3 else []),
         *(piece for at, (row, curve) in enumerate(drawn) for piece in _line(row, curve, across, up, (bottom, at), say)),
@@ -89,9 +91,9 @@ def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
         tuple(
             (
                 _name(row, curve, say),
-                short(curve["estimate"][0]),
-                next((short(s) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True) if v < 0.1), "-"),
-                short(curve["end_sweeps"]) if curve["is_bound"] else say("diagnosis.no_bound"),
+                format_deviation(curve["estimate"][0]),
+                next((format_deviation(s) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True) if v < 0.1), "-"),
+                format_deviation(curve["end_sweeps"]) if curve["is_bound"] else say("diagnosis.no_bound"),
             )
             for row, curve in drawn
         ),
@@ -99,25 +101,25 @@ def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
     )
 
 
-def _name(row: Row, curve: Curve, say: Say) -> Html:
+def _name(row: Row, curve: Curve, say: Say) -> Markup:
     """metropolis, lag 12 sweeps; in steps where that is no whole number of sweeps"""
     whole = curve["lag_sweeps"] * row["steps_per_sweep"] == curve["lag_steps"]
     which, count = ("diagnosis.curve_sweeps", curve["lag_sweeps"]) if whole else ("diagnosis.curve_steps", curve["lag_steps"])
     return say(which, kernel=row["kernel"], count=int(count))
 
 
-def _words(row: Row, curve: Curve, say: Say) -> Html:
+def _words(row: Row, curve: Curve, say: Say) -> Markup:
     sweeps, values = curve["sweeps"], curve["estimate"]
-    told = {"curve": _name(row, curve, say), "end": short(curve["end_sweeps"])}
+    told = {"curve": _name(row, curve, say), "end": format_deviation(curve["end_sweeps"])}
     if not curve["is_bound"]:
         return say("diagnosis.curve_words_none", met=curve["met"], pairs=curve["pairs"], **told)
     tenth = next(s for s, v in zip(sweeps, values, strict=True) if v < 0.1)
     if not tenth:
-        return say("diagnosis.curve_words_low", start=short(values[0]), **told)
-    return say("diagnosis.curve_words", start=short(values[0]), tenth=short(tenth), **told)
+        return say("diagnosis.curve_words_low", start=format_deviation(values[0]), **told)
+    return say("diagnosis.curve_words", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
 
 
-def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Html]:
+def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Markup]:
     """Where sweeps stand, the ticks, and what the axis is called. Logarithmic if one kernel is much slower than another."""
     longest, shortest = max(ends), min(ends)
     if longest > LOGARITHMIC * shortest:
@@ -128,11 +130,11 @@ def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Html]:
     return linear(0.0, longest, LEFT, END), ticks, say("diagnosis.sweeps")
 
 
-def _floor_legend(y: float, pairs: int, say: Say) -> list[Html]:
+def _floor_legend(y: float, pairs: int, say: Say) -> list[Markup]:
     """3/N: below it nothing can be said from N pairs."""
     if pairs <= 3:
         return [label(say("diagnosis.few_pairs"), LEFT, y)]
-    return legend_line(y, say("diagnosis.floor", floor=short(3 / pairs), pairs=pairs), **FLOOR)
+    return legend_line(y, say("diagnosis.floor", floor=format_deviation(3 / pairs), pairs=pairs), **FLOOR)
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:
@@ -144,13 +146,13 @@ def _style(row: Row, curve: Curve) -> dict[str, str]:
     return out | ({"stroke_dasharray": "2 3"} if longer else {})
 
 
-def _mark(row: Row, curve: Curve, x: float, y: float) -> Html:
+def _mark(row: Row, curve: Curve, x: float, y: float) -> Markup:
     ink = INKS.get(row["kernel"], INK)
     shape = f"M{coordinate(x)} {coordinate(y)}{SHAPES.get(row['kernel'], SHAPES['metropolis'])}"
     return tag("path", d=shape, fill=ink if curve["assessed"] else "#fff", stroke=ink)
 
 
-def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float, int], say: Say) -> list[Html]:
+def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float, int], say: Say) -> list[Markup]:
     """`lowest`: the value at the lower edge, where nothing is marked, and the number of the line, so that marks of lines stand apart."""
     bottom, at = lowest
     points = [(across(s), up(min(v, 1.0))) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True)]
@@ -164,7 +166,7 @@ def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float,
     return out
 
 
-def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Html]:
+def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Markup]:
     which = "none" if not curve["is_bound"] else "assessed" if curve["assessed"] else "other"
     words = say(f"diagnosis.legend_{which}", curve=_name(row, curve, say))
     sample = legend_line(y, words, **_style(row, curve))

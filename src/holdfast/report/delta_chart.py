@@ -1,6 +1,6 @@
 """delta against epsilon: one line for each law. The vertical axis is logarithmic and ends at 1.
 
-Lines differ by their dashes, not by colour alone, and their main figures stand in words as well.
+Lines differ by their dashes, not by colour alone, and a text gives their main figures as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures.svg import (
     ACCENT,
     INK,
@@ -24,8 +25,6 @@ from holdfast.report.figures.svg import (
     on_page,
     picture,
     polyline,
-    power_words,
-    short,
     steps_down,
 )
 from holdfast.report.frame import Say
@@ -69,7 +68,7 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
         words,
         BASE + AXIS + LINE * len(curves) - 8,
         label(say("cellkey.delta"), 2, 12),
-        *axis_left(up, steps_down(1.0, bottom), LEFT, END, power_words),
+        *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
         *axis_below(across, ticks, TOP, BASE, say("cellkey.epsilon"), END),
         *(
             polyline([(across(epsilon), up(min(delta, 1.0))) for epsilon, delta in curve.points], **style)
@@ -86,11 +85,11 @@ def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
     places = [epsilon for epsilon, _ in curves[0].points][:: max(1, len(curves[0].points) // ROWS)]
 
     def at(curve: DeltaCurve, epsilon: float) -> str:
-        return short(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
+        return format_deviation(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
 
     return Table(
         title,
         (say("cellkey.epsilon"), *(curve.label for curve in curves)),
-        tuple((short(epsilon), *(at(curve, epsilon) for curve in curves)) for epsilon in places),
+        tuple((format_deviation(epsilon), *(at(curve, epsilon) for curve in curves)) for epsilon in places),
         frozenset(range(1, len(curves) + 1)),
     )

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, name, number, tag, text, three_digits
+from holdfast.report.markup import name, tag, text
 from holdfast.report.page import mechanism_words, names
 from holdfast.report.parts import Figure, Table
 
@@ -22,15 +25,15 @@ SHOWN_STATEMENTS = 20
 class DiagnosisFacts:
     """What the page says, in the order of its sections; `templates/diagnosis.html.j2` arranges it."""
 
-    what: Html
-    given: tuple[tuple[Html, Html], ...]
+    what: Markup
+    given: tuple[tuple[Markup, Markup], ...]
     found: Table | None
-    without_bound: tuple[Html, ...]
-    warnings: tuple[Html, ...]
-    together: Html
+    without_bound: tuple[Markup, ...]
+    warnings: tuple[Markup, ...]
+    together: Markup
     curves: tuple[Figure, ...]
     moving: Table | None
-    meaning: tuple[Html, ...]
+    meaning: tuple[Markup, ...]
 
 
 def diagnosis_html(fields: Fields) -> str:
@@ -76,7 +79,7 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
     )
 
 
-def _given(fields: Fields, say: Say) -> tuple[tuple[Html, Html], ...]:
+def _given(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     kept = fields["kept_words"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
@@ -95,7 +98,7 @@ def _found(rows: Sequence[Fields], say: Say) -> Table:
             (
                 say("diagnosis.blocks", block=row["block"], count=row["blocks"]),
                 row["kernel"],
-                number(row["lag_sweeps"]),
+                format_number(row["lag_sweeps"]),
                 say("diagnosis.met_value", met=row["met"], pairs=row["pairs"]),
                 say("diagnosis.meeting_value", median=row["median_meeting_sweeps"], longest=row["largest_meeting_sweeps"]),
                 say("diagnosis.recommended_value", sweeps=row["recommended_sweeps"], steps=row["recommended_steps"]),
@@ -135,6 +138,6 @@ def _movement(row: Fields, say: Say) -> tuple[str, ...]:
         row["block"],
         row["kernel"],
         f"{100 * moved['acceptance_rate']:.3g} %",
-        missing if size is None else say("diagnosis.of_draws", size=three_digits(size), draws=moved["draws"]),
-        missing if time is None else three_digits(time),
+        missing if size is None else say("diagnosis.of_draws", size=format_deviation(size), draws=moved["draws"]),
+        missing if time is None else format_deviation(time),
     )

@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.report.html import Html, number, text
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_number
+from holdfast.report.markup import text
 from holdfast.wording.catalogue import ENGLISH, Sentences, sentence
 
 if TYPE_CHECKING:
@@ -29,13 +32,13 @@ class Say:
         self.language = language
         self.plain = Sentences(language)
 
-    def __call__(self, name: str, /, **values: str | float) -> Html:
-        return Html(text(self.plain.form(name, values)).format(**{key: shown(value) for key, value in values.items()}))
+    def __call__(self, name: str, /, **values: str | float) -> Markup:
+        return text(self.plain.form(name, values)).format(**{key: shown(value) for key, value in values.items()})
 
 
-def shown(value: str | float | None) -> Html:
+def shown(value: str | float | None) -> Markup:
     """A value on a page: text escaped, a number with commas, nothing for None."""
-    return Html("") if value is None else text(value) if isinstance(value, str) else text(number(value))
+    return Markup("") if value is None else text(value) if isinstance(value, str) else text(format_number(value))
 
 
 def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:
@@ -44,7 +47,7 @@ def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:
     Given:       what the frame needs: `title`, `eyebrow` (the kind of page), `footer` (in the margin of printed pages); where there are
                  any `heading` (in place of the title), `subtitle`, `colophon` (at the end), `banner` and `mark` (a warning on the page, and
                  in short before the title and on top of every printed page). The rest is for the template.
-    Guarantees:  a pure function of its arguments. Texts are escaped; only Html goes in as it is.
+    Guarantees:  a pure function of its arguments. Texts are escaped; only Markup goes in as it is.
     """
     frame = dict.fromkeys(("heading", "subtitle", "banner", "mark", "colophon"))
     return _environment(language).get_template(template).render({**frame, **facts})
@@ -65,7 +68,7 @@ def _environment(language: str) -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters["css_string"] = css_string
-    made.globals |= {"say": Say(language), "language": language, "style": Html((TEMPLATES / "style.css").read_text(encoding="utf-8"))}
+    made.globals |= {"say": Say(language), "language": language, "style": Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))}
     made.globals["page_numbers"] = _css_pages(sentence(language, "page.of"))
     return made
 
@@ -75,13 +78,13 @@ def shown_or_as_it_is(value: Any) -> Any:
     return shown(value) if value is None or (isinstance(value, str | int | float) and not hasattr(value, "__html__")) else value
 
 
-def css_string(value: str) -> Html:
+def css_string(value: str) -> Markup:
     """A string of a style sheet; no character of it can end the string or the sheet. (A space ends an escape.)"""
     escaped = "".join(c if (c.isalnum() and c.isascii()) or c in " :.,-" else f"\\{ord(c):06x} " for c in value[:100])
-    return Html(f'"{escaped}"')
+    return Markup(f'"{escaped}"')
 
 
-def _css_pages(value: str) -> Html:
+def _css_pages(value: str) -> Markup:
     """ "Page {page} of {pages}" as the content of a margin box, where the browser counts."""
     pieces = re.split(r"\{(pages?)\}", value)
-    return Html(" ".join(f"counter({piece})" if at % 2 else css_string(piece) for at, piece in enumerate(pieces)))
+    return Markup(" ".join(f"counter({piece})" if at % 2 else css_string(piece) for at, piece in enumerate(pieces)))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_number
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, number, tag
+from holdfast.report.markup import tag
 from holdfast.report.parts import Figure, Table
 from holdfast.wording.odds import Guess
 
@@ -29,7 +32,7 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
         width=str(WIDTH),
         height=str(2 * ROW),
     )
-    told = number(int(odds)) if odds.isdecimal() else odds
+    told = format_number(int(odds)) if odds.isdecimal() else odds
     caption = say("statement.odds_caption" if guess.every_outcome else "statement.odds_caption_average", odds=told)
     if odds == "infinity":
         caption = say("statement.odds_caption_sure")
@@ -39,17 +42,17 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
     )
 
 
-def _half(begin: int, end: int, ink: str) -> Html:
+def _half(begin: int, end: int, ink: str) -> Markup:
     """A piece of the line at 50 of 100."""
     return tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1=str(begin), y2=str(end), stroke=f"var(--{ink})", stroke_dasharray="3 3")
 
 
 def hundredths(share: Fraction) -> str:
     """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
-    return number(float(100 * share))
+    return format_number(float(100 * share))
 
 
-def _bar(say: Say, top: int, label: Html, share: Fraction) -> list[Html]:
+def _bar(say: Say, top: int, label: Markup, share: Fraction) -> list[Markup]:
     width = f"{float(WIDTH * share):.1f}"
     said = say("statement.of_hundred", share=hundredths(share))
     common = {"y": str(top + 20), "height": str(BAR)}

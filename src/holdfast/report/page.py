@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say
-from holdfast.report.html import Html, capital, join, name, number, rounded_up, settings, short, show, tag, text, three_digits
+from holdfast.report.markup import capital, join, name, tag, text
 from holdfast.wording.budget import is_for_protected
 
 Card: TypeAlias = Mapping[str, Any]
@@ -57,7 +60,7 @@ def universe_words(card: Card) -> str:
     return say_of(card)(f"page.universe_{UNIVERSES[given]}") if given in UNIVERSES else text(given)
 
 
-def list_tells(card: Card) -> Html | None:
+def list_tells(card: Card) -> Markup | None:
     """What the list of cells itself may tell: nothing where it was declared."""
     given = UNIVERSES.get(card["table"]["universe"])
     return None if given in (None, "declared") else say_of(card)(f"page.tells_{given}")
@@ -86,7 +89,7 @@ def wide_factor(card: Card) -> tuple[float, str]:
 
 def distance(card: Card, value: float) -> str:
     """Rounded up: to a whole number for counts, to three digits for answers, and where the number is too long."""
-    return number(math.ceil(value)) if step_of(card) is None and value < 1e9 else rounded_up(value)
+    return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
 def moved_words(card: Card) -> str:
@@ -95,7 +98,7 @@ def moved_words(card: Card) -> str:
     return "" if grid is None or not grid["moved"] else say_of(card)("page.moved", count=card["kept"]["totals"], moved=grid["moved"])
 
 
-def without_noise(card: Card) -> Html:
+def without_noise(card: Card) -> Markup:
     """What a number without noise is, where its standard deviation stands."""
     return say_of(card)("page.no_noise" if moved_words(card) else "page.exact")
 
@@ -116,7 +119,7 @@ def nouns(card: Card) -> dict[str, str]:
     return say_of(card).plain.nouns(noun(card))
 
 
-def names(say: Say, values: Sequence[str], shown: int) -> Html:
+def names(say: Say, values: Sequence[str], shown: int) -> Markup:
     """Names in a row, the first ones shown."""
     some = join(*[piece for value in values[:shown] for piece in (text("; "), name(value))][1:])
     more = len(values) - shown
@@ -127,7 +130,7 @@ def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
     """A standard deviation; `zero` says what none is."""
     if value is None:
         return say("page.not_known")
-    return three_digits(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
+    return format_deviation(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
 
 
 def error_is_known(card: Card) -> bool:
@@ -136,7 +139,7 @@ def error_is_known(card: Card) -> bool:
     return bool(error["basis"] != NOT_KNOWN or error["cell_standard_deviation"]["largest"] is not None)
 
 
-def error_label(card: Card, label: Html) -> Html:
+def error_label(card: Card, label: Markup) -> Markup:
     """What a standard deviation is called where it stands large: "at most" where it is a bound."""
     return say_of(card)("page.at_most", what=label) if card["expected_error"]["basis"].startswith(UPPER_BOUND) else label
 
@@ -167,7 +170,7 @@ def mechanism_words(say: Say, mechanism: Card) -> str:
     return f"{called}: {parameter_words(say, mechanism['parameters'])}" if mechanism["parameters"] else called
 
 
-def formula(law: str) -> Html:
+def formula(law: str) -> Markup:
     """Format a law for a page; the style keeps it on one line if there is room."""
     return tag("span", capital(law), class_="formula")
 
@@ -199,10 +202,12 @@ def _sums(side: Any) -> str:
     return f"{what}{by and f' by {by}'}"
 
 
-def level_rows(card: Card) -> list[tuple[Html, Html, str, str]]:
+def level_rows(card: Card) -> list[tuple[Markup, Markup, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
     say = say_of(card)
-    return [(name(row["level"]), name(row["margin"]), number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]]
+    return [
+        (name(row["level"]), name(row["margin"]), format_number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]
+    ]
 
 
 def _range(say: Say, row: Card) -> str:
@@ -210,7 +215,7 @@ def _range(say: Say, row: Card) -> str:
     return middle if low == high else say("page.range", middle=middle, low=low, high=high)
 
 
-def revision_words(card: Card) -> Html | None:
+def revision_words(card: Card) -> Markup | None:
     """What a revision gives away: both values of a total that changed are public."""
     revision = card["kept"]["revision"]
     if revision is None:
@@ -219,7 +224,7 @@ def revision_words(card: Card) -> Html | None:
     return say_of(card)(which, count=revision["changed"], of=name(revision["of"]))
 
 
-def disjoint_words(card: Card) -> tuple[Html, ...]:
+def disjoint_words(card: Card) -> tuple[Markup, ...]:
     """With which releases it was declared to share no person, and the reason, whole and in a paragraph of its own: it may hold any text."""
     declared, say = card["release"]["disjoint"], say_of(card)
     if declared is None:
@@ -237,7 +242,7 @@ def column_names(card: Card) -> list[str]:
     return [called.get(column) or column for column in card["table"]["columns"]]
 
 
-def exposed_words(card: Card, shown: int) -> Html:
+def exposed_words(card: Card, shown: int) -> Markup:
     """How many cells are published exactly, what the office knew of it, where they are listed, and what the list of the first is."""
     say, exposed, allowed = say_of(card), card["exposed"], card["release"]["allow_exposed"]
     said = [text(exposed["words"])]
@@ -249,12 +254,12 @@ def exposed_words(card: Card, shown: int) -> Html:
     return sentences(said)
 
 
-def sentences(said: Iterable[str | None]) -> Html:
+def sentences(said: Iterable[str | None]) -> Markup:
     """Join the pieces with blanks, leaving out None."""
     return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
 
 
-def distance_words(card: Card) -> Html:
+def distance_words(card: Card) -> Markup:
     """The distance in which the promise is stated, squared where it is."""
     guarantee = card["guarantee"]
     which = "page.levels_distance" if guarantee["distance"] == "levels" else "page.distance"
@@ -303,18 +308,24 @@ def promised(say: Say, costs: Card) -> str:
     named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
     if named is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = ", ".join(f"{key} {short(costs[key])}" for key in named)
+    given = ", ".join(f"{key} {format_parameter(costs[key])}" for key in named)
     if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
         return given
-    return say("page.converted", rho=given, epsilon=short(costs["epsilon"]), delta=short(costs["delta"]))
+    return say("page.converted", rho=given, epsilon=format_parameter(costs["epsilon"]), delta=format_parameter(costs["delta"]))
+
+
+def settings(values: Mapping[str, str | float | bool | None]) -> str:
+    """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
+    given = [f"{key.replace('_', ' ')} {format_field(value)}" for key, value in values.items() if value is not None]
+    return ", ".join(given) or "-"
 
 
 def same_numbers(asked: Card, costs: Card) -> bool:
     """True if the requested and the promised budget look the same on the page."""
-    return all(costs.get(key) is not None and short(value) == short(costs[key]) for key, value in asked.items())
+    return all(costs.get(key) is not None and format_parameter(value) == format_parameter(costs[key]) for key, value in asked.items())
 
 
-def banner(card: Card) -> Html | None:
+def banner(card: Card) -> Markup | None:
     """The line that no page of a release drawn with a test key may lack."""
     if card["release"]["private"]:
         return None
@@ -326,7 +337,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release, say = card["release"], say_of(card)
     software = sorted(card["software"].items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
-    versions = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in software)
+    versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release["office"])] if release["office"] is not None else []
     said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))

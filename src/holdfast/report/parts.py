@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.report.html import Html
+from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Figure:
     """A picture with title and caption, and the numbers it shows as a table. `name` is its id, one of a kind on the page."""
 
     name: str
-    picture: Html
+    picture: Markup
     caption: str
     data: Table | None = None
     title: str = ""
@@ -46,6 +46,6 @@ class Section:
 
     name: str
     title: str
-    body: Html
+    body: Markup
     figures: tuple[Figure, ...] = ()
-    after: Html | None = None
+    after: Markup | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure
 from holdfast.report.figures.facts import ReportFacts
@@ -13,23 +16,8 @@ from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
-from holdfast.report.figures.svg import short
 from holdfast.report.frame import Say, render
-from holdfast.report.html import (
-    Html,
-    capital,
-    code,
-    decimal_text,
-    items,
-    join,
-    name,
-    number,
-    paragraph,
-    table,
-    tag,
-    text,
-    three_digits,
-)
+from holdfast.report.markup import capital, code, items, join, name, paragraph, table, tag, text
 from holdfast.report.page import (
     Card,
     column_names,
@@ -63,7 +51,6 @@ from holdfast.report.page import (
     without_noise,
 )
 from holdfast.report.parts import Section, Tile
-from holdfast.wording.figures import percent, plain_number
 from holdfast.wording.statements import kept_words, labels_of
 from holdfast.wording.view import bias_rows
 
@@ -106,7 +93,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
     return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=parts)
 
 
-def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Html | None = None) -> Section:
+def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Markup | None = None) -> Section:
     return Section(name, heading, join(*pieces), tuple(figure.part() for figure in figures), after)
 
 
@@ -118,18 +105,18 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
     tiles = [
         Tile(
             say("report.cells"),
-            number(card["table"]["cells"]),
+            format_number(card["table"]["cells"]),
             say("report.left_out" if is_suppressed(card) else f"report.one_{noun(card)}"),
         ),
-        Tile(say("report.kept"), number(totals), say("report.kept_note") if totals else "", exact=True),
-        Tile(say("report.exposed"), number(exposed), _exposed_note(card), exact=True),
+        Tile(say("report.kept"), format_number(totals), say("report.kept_note") if totals else "", exact=True),
+        Tile(say("report.exposed"), format_number(exposed), _exposed_note(card), exact=True),
     ]
     if typical is not None and not is_suppressed(card):
-        tiles.append(Tile(error_label(card, say(f"report.{which}")), short(typical), say("report.typical_note")))
+        tiles.append(Tile(error_label(card, say(f"report.{which}")), format_deviation(typical), say("report.typical_note")))
     return tuple(tiles)
 
 
-def _exposed_note(card: Card) -> Html:
+def _exposed_note(card: Card) -> Markup:
     """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
     exposed, say = card["exposed"], say_of(card)
     known = "" if exposed["complete"] else "_found"
@@ -223,7 +210,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
         said = say(which, statements=names(say, words, SHOWN_STATEMENTS), moved=moved)
     known = names(say, identities, SHOWN_STATEMENTS)
     rows = [
-        (name(label), name(called.get(statement, statement)), decimal_text(total) if isinstance(total, str) else number(total))
+        (name(label), name(called.get(statement, statement)), format_decimal(total) if isinstance(total, str) else format_number(total))
         for statement, label, total in kept_rows[: WHOLE_KEPT if len(kept_rows) <= WHOLE_KEPT else SHOWN_KEPT]
     ]
     header = tuple(say(f"report.kept_{column}") for column in ("total", "statement", "value"))
@@ -239,7 +226,7 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
     )
 
 
-def _exposed(card: Card) -> tuple[Html | None, ...]:
+def _exposed(card: Card) -> tuple[Markup | None, ...]:
     zeros, some = card["kept"]["zeros"], card["exposed"]["names"][:SHOWN_EXPOSED]
     others = (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card))
     return (
@@ -255,10 +242,10 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
     rows = [
         (
             text(group["kind"]),
-            number(group["blocks"]),
-            number(group["cells"]),
+            format_number(group["blocks"]),
+            format_number(group["cells"]),
             group["sampler"],
-            "-" if group["expected_tries"] is None else three_digits(group["expected_tries"]),
+            "-" if group["expected_tries"] is None else format_deviation(group["expected_tries"]),
             group["why"],
         )
         for group in card["sampler"]["groups"]
@@ -350,7 +337,7 @@ def _use(card: Card, facts: ReportFacts) -> Section:
     return _section("use", heading, *_example(facts, card), items(lines), paragraph(sentences((guide, exact))))
 
 
-def _example(facts: ReportFacts, card: Card) -> tuple[Html, ...]:
+def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
     """Numbers of this very table: how far off one is, a sum, a difference."""
     found, say = facts.example, say_of(card)
     if found is None:
@@ -362,25 +349,25 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Html, ...]:
         say(
             "report.example_interval" if found.by_law else "report.example_normal",
             **told,
-            value=plain_number(found.value),
-            deviation=short(found.deviation),
-            relative=percent(found.deviation / found.value),
-            low=plain_number(found.low),
-            high=plain_number(found.high),
+            value=format_published(found.value),
+            deviation=format_deviation(found.deviation),
+            relative=format_percent(found.deviation / found.value),
+            low=format_published(found.low),
+            high=format_published(found.high),
         ),
         say(
             "report.example_sum" if found.sum_deviation else "report.example_exact",
             **told,
-            value=plain_number(found.value + found.other_value),
-            deviation=short(found.sum_deviation),
-            added=short(found.deviation + found.other_deviation),
+            value=format_published(found.value + found.other_value),
+            deviation=format_deviation(found.sum_deviation),
+            added=format_deviation(found.deviation + found.other_deviation),
         ),
         say(
             f"report.example_{which}",
             **told,
-            value=plain_number(apart),
-            deviation=short(deviation),
-            times=short(apart / deviation) if deviation else "",
+            value=format_published(apart),
+            deviation=format_deviation(deviation),
+            times=format_deviation(apart / deviation) if deviation else "",
         ),
     ]
     return (tag("div", tag("h3", say("report.example")), items(lines), class_="example"),)

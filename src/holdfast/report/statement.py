@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_parameter
 from holdfast.report.frame import Say, render
-from holdfast.report.html import Html, capital, code, join, name, short, text, three_digits
+from holdfast.report.markup import capital, code, join, name, text
 from holdfast.report.odds_chart import odds_figure
 from holdfast.report.page import (
     PINNED,
@@ -64,22 +67,22 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     budget: tuple[Tile, ...]
-    budget_words: tuple[Html, ...]
-    meaning: Html
+    budget_words: tuple[Markup, ...]
+    meaning: Markup
     odds: Figure
-    meaning_words: tuple[Html, ...]
-    exact: tuple[Html, ...]
-    exposed: Html
-    exposed_names: tuple[Html, ...]
-    exposed_words: tuple[Html, ...]
-    error_title: Html
+    meaning_words: tuple[Markup, ...]
+    exact: tuple[Markup, ...]
+    exposed: Markup
+    exposed_names: tuple[Markup, ...]
+    exposed_words: tuple[Markup, ...]
+    error_title: Markup
     error: tuple[Tile, ...]
-    error_words: tuple[Html, ...]
-    not_promised: tuple[Html, ...]
-    promise: tuple[Html, ...]
-    parameters: tuple[tuple[Html, Html], ...]
-    check: tuple[Html, ...]
-    sign: Html
+    error_words: tuple[Markup, ...]
+    not_promised: tuple[Markup, ...]
+    promise: tuple[Markup, ...]
+    parameters: tuple[tuple[Markup, Markup], ...]
+    check: tuple[Markup, ...]
+    sign: Markup
 
 
 def statement_html(card: Card, view: Mapping[str, Any] | None = None) -> str:
@@ -137,7 +140,7 @@ def _exact(value: str | float | None) -> Fraction:
         return Fraction(10**6)
 
 
-def _asked_note(card: Card, say: Say) -> str | Html:
+def _asked_note(card: Card, say: Say) -> str | Markup:
     """What the budget was asked for."""
     asked = card["guarantee"]["asked"]
     if is_for_protected(asked):
@@ -174,12 +177,14 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
     """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
     if costs["kind"] != "zcdp":
         return _large(costs, say)
-    return f"epsilon {short(costs['epsilon'])}", say("statement.with_delta_by_rho", delta=short(costs["delta"]), rho=short(costs["rho"]))
+    return f"epsilon {format_parameter(costs['epsilon'])}", say(
+        "statement.with_delta_by_rho", delta=format_parameter(costs["delta"]), rho=format_parameter(costs["rho"])
+    )
 
 
-def _budget_words(card: Card, say: Say) -> tuple[Html, ...]:
-    """That a test key promises nothing, what it means that no ledger has the release (a tile says so where one has), and what was declared
-    so that its charge is not added to others.
+def _budget_words(card: Card, say: Say) -> tuple[Markup, ...]:
+    """Sentences under the budget: that a test key promises nothing, what it means that no ledger has the release (a tile says so where one
+    has), and what was declared so that its charge is not added to others.
     """
     release = card["release"]
     said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_words"]] if release["ledger"] is None else [])]
@@ -196,7 +201,7 @@ def _grant(grant: Card | None, say: Say) -> Tile:
 
 def _large(costs: Card, say: Say) -> tuple[str, str]:
     """What stands large on a tile, and what below it: rho 0.1, epsilon 2.89 with delta 1e-10."""
-    given = {key: short(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
+    given = {key: format_parameter(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
     match costs.get("kind"), given:
         case "pure", {"epsilon": epsilon}:
             return f"epsilon {epsilon}", ""
@@ -217,10 +222,10 @@ def _entry(head: str) -> str:
 
 
 def _numbers(parameters: Card) -> str:
-    return ", ".join(f"{key.replace('_', ' ')} {short(value)}" for key, value in parameters.items())
+    return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in parameters.items())
 
 
-def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
+def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card["table"], card["kept"]
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
@@ -239,7 +244,7 @@ def _exact_lines(card: Card, say: Say) -> tuple[Html, ...]:
     return tuple(lines)
 
 
-def _others(card: Card, say: Say) -> Html:
+def _others(card: Card, say: Say) -> Markup:
     """What every other count is."""
     if is_suppressed(card):
         return say("statement.others_suppressed")
@@ -251,7 +256,7 @@ def _others(card: Card, say: Say) -> Html:
     return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
 
 
-def _exposed_words(card: Card) -> tuple[Html, ...]:
+def _exposed_words(card: Card) -> tuple[Markup, ...]:
     """What else reveals counts: totals of zero, the list of cells, a revision."""
     zeros = card["kept"]["zeros"]
     return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card)))))
@@ -266,17 +271,19 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     which = "error_tile" if spread["median"] else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
     shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
-    tiles = [Tile(label, three_digits(shown), say(note, basis=error["basis"]))]
+    tiles = [Tile(label, format_deviation(shown), say(note, basis=error["basis"]))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
     if spread["smallest"] != spread["largest"]:
-        reach = say("statement.error_range_value", smallest=three_digits(spread["smallest"]), largest=three_digits(spread["largest"]))
+        reach = say(
+            "statement.error_range_value", smallest=format_deviation(spread["smallest"]), largest=format_deviation(spread["largest"])
+        )
         zero = "statement.error_range_note" if spread["smallest"] else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)
 
 
-def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
+def _error_words(card: Card, say: Say) -> tuple[Markup, ...]:
     """What the tiles do not say; all of it where there are none."""
     error = card["expected_error"]
     if not _error_tiles(card, say):
@@ -291,7 +298,7 @@ def _error_words(card: Card, say: Say) -> tuple[Html, ...]:
     return (sentences(said),)
 
 
-def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
+def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
     protected, records, answers = card["guarantee"]["protect"], card["table"]["max_records"], card["guarantee"]["answers"]
     lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
     if answers is not None:
@@ -304,7 +311,7 @@ def _not_promised(card: Card, say: Say) -> tuple[Html, ...]:
     return tuple(lines)
 
 
-def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
+def _parameters(card: Card, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     mechanism, kept = card["mechanism"], card["kept"]
     sums = say("statement.independent", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))
     if kept["zeros"]["cells"]:
@@ -315,7 +322,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Html, Html], ...]:
         if group["kind"] != PINNED
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
-    drawn = Html("; ".join([status_words(card), *groups[:SHOWN_GROUPS], *more]))
+    drawn = Markup("; ").join([status_words(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
         (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else

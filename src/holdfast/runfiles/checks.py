@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.channels import Facts
 from holdfast.display import nearest
 from holdfast.errors import InvalidStatement
+from holdfast.exact.formatting import format_short
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice
@@ -18,7 +19,6 @@ from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import format_short
 from holdfast.runfiles.messages import Place, Problem, file_label, of_key, quoted
 from holdfast.runfiles.sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url

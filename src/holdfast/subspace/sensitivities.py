@@ -17,9 +17,9 @@ from flint import fmpq, fmpq_mat, fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NothingLeft
+from holdfast.exact.formatting import format_exact, round_up
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.lattices import algebra
-from holdfast.privacy.parameters import format_exact, round_up
 from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
 
 Neighbours: TypeAlias = Literal["replace-one", "add-remove"]

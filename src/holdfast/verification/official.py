@@ -20,12 +20,12 @@ import numpy as np
 
 from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
+from holdfast.exact.formatting import format_exact
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Margin
 from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid
-from holdfast.privacy.parameters import format_exact
 from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
 from holdfast.publication.order import KeptRow

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from typing import Any
 
+from holdfast.exact.formatting import format_up
 from holdfast.privacy.asked import DISTANCE
 
 PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
@@ -31,7 +32,10 @@ def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
     found = fields["goal"] == "targets"
     yield f"{'Budget':<10} rho = {fields['rho']} for {_whom(fields['per'])}, {'found for these targets' if found else 'as given'}"
     rows = [("level", "margin", "standard deviation", "target" if found else "")]
-    rows += [(row["level"], row["margin"], f"at most {_at_most(row['reached'])}", row["target"] or "") for row in fields["reached"]]
+    rows += [
+        (row["level"], row["margin"], f"at most {format_up(Fraction(repr(row['reached'])), 4)}", row["target"] or "")
+        for row in fields["reached"]
+    ]
     yield from _table("Reached", rows)
     shares = [(_name(row["level"]), _name(row["margin"]), row["share"]) for row in fields["levels"]]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
@@ -40,11 +44,6 @@ def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
 
 def _whom(per: str) -> str:
     return "one unit of distance" if per == DISTANCE else f"one {per}"
-
-
-def _at_most(value: float) -> str:
-    """Four digits, rounded up: what is said to be the most is not exceeded."""
-    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)).normalize():f}"
 
 
 def _quality(fields: Mapping[str, Any]) -> str:

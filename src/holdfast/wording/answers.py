@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.exact.formatting import format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
 from holdfast.wording.exposure import named_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
@@ -92,11 +93,11 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
     who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
     if guarantee.kind == "pure":
-        return f"{start} (pure differential privacy, epsilon = {number(lead.epsilon)} {who})."
+        return f"{start} (pure differential privacy, epsilon = {format_short(lead.epsilon)} {who})."
     assert lead.rho is not None
-    zcdp = f"zero-concentrated differential privacy, rho = {number(lead.rho)} {who}"
-    delta = number(lead.delta)
-    return f"{start}, and a further probability of at most {delta} (epsilon = {number(lead.epsilon)}, delta = {delta} {who}; {zcdp})."
+    zcdp = f"zero-concentrated differential privacy, rho = {format_short(lead.rho)} {who}"
+    delta = format_short(lead.delta)
+    return f"{start}, and a further probability of at most {delta} (epsilon = {format_short(lead.epsilon)}, delta = {delta} {who}; {zcdp})."
 
 
 def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:

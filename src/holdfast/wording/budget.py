@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from holdfast.exact.formatting import format_given, format_short
 from holdfast.privacy.asked import DISTANCE, Asked
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.parameters import format_given
-from holdfast.wording.numbers import number
 
 
 def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
@@ -98,7 +97,7 @@ def reach_sentences(guarantee: Guarantee) -> str:
     assert answers is not None
     is_squared = guarantee.distance.is_squared
     squared = "squared " if is_squared else ""
-    far = f"{number(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
+    far = f"{format_short(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
     first = f"The publisher states that one {guarantee.protect} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", rounding included"
     steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_phrase(answers.places)}{rounded}"

@@ -9,9 +9,9 @@ from typing import Any
 
 from holdfast.cellkey.loss import Losses
 from holdfast.display import count_of
+from holdfast.exact.formatting import format_short
 from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
 from holdfast.wording.endings import PUBLISHED_UNCHARGED
-from holdfast.wording.numbers import number
 
 NO_GUARANTEE = (
     "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
@@ -147,7 +147,7 @@ def rescaled_sentence(rescaled: Mapping[str, Any]) -> str:
     """A perturbation table that was fitted to another number of keys."""
     return (
         f"The perturbation table was fitted from {rescaled['before']} to {rescaled['after']} keys, so its noise follows another law: at "
-        f"epsilon = 1 its delta is {number(rescaled['delta'])}, and was {number(rescaled['delta_before'])}."
+        f"epsilon = 1 its delta is {format_short(rescaled['delta'])}, and was {format_short(rescaled['delta_before'])}."
     )
 
 
@@ -157,16 +157,16 @@ def distance_sentence(settings: Mapping[str, Any]) -> str:
     if not distance:
         return "Cell keys are exactly uniform if record keys are."
     return (
-        f"Cell keys are {number(distance)} from uniform at most, in total variation. Any (epsilon, delta) of the perturbation table holds "
-        f"with delta + (1 + e^epsilon) × {number(distance)}."
+        f"Cell keys are {format_short(distance)} from uniform at most, in total variation. Any (epsilon, delta) of the perturbation table "
+        f"holds with delta + (1 + e^epsilon) × {format_short(distance)}."
     )
 
 
 def missed_sentence(fields: Mapping[str, Any]) -> str:
     """A table of a design that rounding to keys took above the asked delta."""
     return (
-        f"THE TABLE MISSES THE TARGET: rounded to {fields['key_size']} keys it has delta = {number(fields['delta_of_table'])} at epsilon = "
-        f"{fields['epsilon']}, above the asked {fields['delta']}. Take more keys, or ask for a smaller delta."
+        f"THE TABLE MISSES THE TARGET: rounded to {fields['key_size']} keys it has delta = {format_short(fields['delta_of_table'])} at "
+        f"epsilon = {fields['epsilon']}, above the asked {fields['delta']}. Take more keys, or ask for a smaller delta."
     )
 
 

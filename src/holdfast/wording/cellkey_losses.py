@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from holdfast.cellkey.loss import Losses
 from holdfast.exact.balls import float_up
-from holdfast.wording.numbers import number
+from holdfast.exact.formatting import format_short
 
 LARGE_DELTA = Fraction(1, 100)
 """From here on a plateau is called no protection in the sense of differential privacy."""
@@ -68,7 +68,7 @@ def plateau_sentences(losses: Losses) -> list[str]:
 def _about(value: float) -> str:
     """Three digits, and that it is about so much where they are not all of it."""
     rounded = Fraction(f"{value:.3g}")
-    return f"{'' if rounded == Fraction(value) else 'about '}{number(rounded)}"
+    return f"{'' if rounded == Fraction(value) else 'about '}{format_short(rounded)}"
 
 
 def zero_sentences(losses: Losses) -> list[str]:
@@ -78,7 +78,7 @@ def zero_sentences(losses: Losses) -> list[str]:
         return []
     return [
         f"A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "
-        f"distinguished from zero with probability {number(shown.up())}, whatever epsilon is."
+        f"distinguished from zero with probability {format_short(shown.up())}, whatever epsilon is."
     ]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from holdfast.exact.formatting import format_exact, format_short, format_up
 from holdfast.privacy.guarantee import Conditioning, Guarantee, Promise
-from holdfast.privacy.parameters import format_exact, format_up
 from holdfast.wording.exposure import columns_sentence
-from holdfast.wording.numbers import number
 
 _BASES = {
     "equalities": "there are no inequalities",
@@ -68,14 +67,14 @@ def _short(value: Fraction) -> str:
 
 def posterior_sentences(guarantee: Guarantee, lead: Promise) -> tuple[str, str]:
     """The posterior interval, and its condition."""
-    power = number(lead.epsilon)
+    power = format_short(lead.epsilon)
     one = f"one {guarantee.protect}"
     if lead.delta == 0:
         pair = f"that differ in {one}" if guarantee.person is not None else "at the smallest distance"
         told = f"changes the odds between two such tables {pair} by a factor between e^-{power} and e^{power}"
     else:  # (epsilon, delta) says this much about odds, and not that they stay within e^epsilon but for delta [theory T78]
         pair = f"that differs in {one}" if guarantee.person is not None else "at the smallest distance"
-        chance = number(2 * lead.delta if 2 * lead.delta < 1 else 1)
+        chance = format_short(2 * lead.delta if 2 * lead.delta < 1 else 1)
         told = (
             f"raises the odds of the true table against another such table {pair} by a factor of more than 2 e^{power} with a probability "
             f"of at most {chance}"

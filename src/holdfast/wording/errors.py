@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.channels.layout import LevelError
 from holdfast.display import count_of
-from holdfast.wording.figures import three
+from holdfast.exact.formatting import format_three
 
 _BASES = {
     "exact": "exact",
@@ -47,15 +47,17 @@ def error_sentences(
                 f"take too long.{exact}"
             )
         return f"No noise is added: counts that the kept totals do not fix are left out.{exact}"
-    spread = f" ({three(smallest)} to {three(largest)})" if smallest != largest else ""
+    spread = f" ({format_three(smallest)} to {format_three(largest)})" if smallest != largest else ""
     cells = count_of(f"{not_estimated:,}", "cell")
     missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
     most = "at most " if basis == "upper bound" else "about " if rough else ""
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if median:
-        size = f"{most}{three(median)} for a typical cell{spread}"
+        size = f"{most}{format_three(median)} for a typical cell{spread}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
-        size = f"0 for half of the cells or more, and {'' if basis == 'upper bound' else 'up to '}{most}{three(largest)} for the others"
+        size = (
+            f"0 for half of the cells or more, and {'' if basis == 'upper bound' else 'up to '}{most}{format_three(largest)} for the others"
+        )
     exact = f" Kept totals have no {what}." if kept else ""
     return f"The {what} of a released {noun} averages to zero; its standard deviation is {size}.{missing}{exact}{apart}"
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
+from holdfast.exact.formatting import format_percent, format_published, format_three, format_tick
 from holdfast.wording.catalogue import Sentences
 
 TOTAL = "whole table"
@@ -26,26 +27,6 @@ def level_by_margin(say: Sentences, level: str, margin: str | None) -> str:
     if margin is None:
         return level_words(say, level)
     return say("figures.by_all", level=level) if margin == "detailed" else say("figures.by", level=level, margin=margin)
-
-
-def three(value: float) -> str:
-    """Three digits: 12,300, 7.21, 0.0125."""
-    rounded = float(f"{value:.3g}")
-    return f"{int(rounded):,}" if rounded == int(rounded) else f"{rounded:,.10g}"
-
-
-def percent(share: float) -> str:
-    """Three digits at most, one decimal at most from 1 % on: 140 %, 5 %, 16.7 %, 0.012 %; what is more than 1,000 % is not told."""
-    value = 100 * share
-    if value > 1000:
-        return "> 1,000\u00a0%"
-    shown = f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0") if value >= 1 or not value else f"{value:.2g}"
-    return f"{shown}\u00a0%"
-
-
-def plain_number(value: float) -> str:
-    """A published number: whole ones in full."""
-    return f"{int(value):,}" if value == int(value) else three(value)
 
 
 def between(say: Sentences, low: str, high: str) -> str:
@@ -82,7 +63,7 @@ def spread_words(say: Sentences, spread: _Spread) -> str:
     if spread.largest == 0:
         return say("page.exact")
     exact = say("page.exact")
-    low, middle, high = (three(value) if value else exact for value in (spread.smallest, spread.median, spread.largest))
+    low, middle, high = (format_three(value) if value else exact for value in (spread.smallest, spread.median, spread.largest))
     if spread.looked_at != spread.units:
         which = "figures.spread_one" if low == high else "figures.spread_some"
         return say(which, middle=middle, low=low, high=high, looked_at=spread.looked_at)
@@ -101,13 +82,13 @@ def relative_header(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     return (
         say("figures.relative_level"),
         say("figures.relative_numbers"),
-        *(say("figures.relative_above", limit=percent(limit)) for limit in limits),
+        *(say("figures.relative_above", limit=format_percent(limit)) for limit in limits),
     )
 
 
 def class_words(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     """No noise; up to 5 %; ...; above 50 %."""
-    shown = [percent(limit) for limit in limits]
+    shown = [format_percent(limit) for limit in limits]
     return (
         say("page.no_noise"),
         *(say("figures.class_up", limit=limit) for limit in shown),
@@ -122,7 +103,7 @@ def relative_words(say: Sentences, shares: Sequence[_Shares], limits: Sequence[f
 
 def _shares(say: Sentences, found: _Shares, limits: Sequence[float]) -> str:
     count = found.numbers or 1
-    shown = ((percent(found.above(place) / count), percent(limit)) for place, limit in enumerate(limits))
+    shown = ((format_percent(found.above(place) / count), format_percent(limit)) for place, limit in enumerate(limits))
     return ", ".join(say("figures.share_above", share=share, limit=limit) for share, limit in shown)
 
 
@@ -142,7 +123,7 @@ class _Sizes(Protocol):
 
 def size_words(say: Sentences, sizes: _Sizes, noun: str) -> str:
     """The first and the last class, and what has no dot."""
-    first, last = three(sizes.classes[0].median), three(sizes.classes[-1].median)
+    first, last = format_three(sizes.classes[0].median), format_three(sizes.classes[-1].median)
     told = say("figures.size_same" if first == last else "figures.size_range", first=first, last=last, **say.nouns(noun))
     which = {(True, True): "both", (True, False): "exact", (False, True): "zero"}.get((sizes.exact > 0, sizes.not_positive > 0))
     if which is None:
@@ -178,7 +159,7 @@ class _Ranked(Protocol):
 
 def interval_words(say: Sentences, bar: _Bar) -> str | None:
     """The ends of a bar's interval; None where it has none."""
-    return None if bar.low is None or bar.high is None else between(say, plain_number(bar.low), plain_number(bar.high))
+    return None if bar.low is None or bar.high is None else between(say, format_published(bar.low), format_published(bar.high))
 
 
 def ranked_title(say: Sentences, ranked: _Ranked, noun: str) -> str:
@@ -189,13 +170,13 @@ def ranked_title(say: Sentences, ranked: _Ranked, noun: str) -> str:
 
 def ranked_words(say: Sentences, ranked: _Ranked) -> str:
     """The bars in words."""
-    shown = ((bar.name, plain_number(bar.value), interval_words(say, bar)) for bar in ranked.bars)
+    shown = ((bar.name, format_published(bar.value), interval_words(say, bar)) for bar in ranked.bars)
     return "; ".join(f"{name}: {value}{'' if ends is None else f' ({ends})'}" for name, value, ends in shown) + "."
 
 
 def ranked_caption(say: Sentences, ranked: _Ranked, noun: str) -> str:
     """What all bars have in common, what the lines are, and how many bars are not shown."""
-    how = say(f"figures.intervals_{ranked.intervals}", level=percent(ranked.confidence), factor="1.96", **say.nouns(noun))
+    how = say(f"figures.intervals_{ranked.intervals}", level=format_percent(ranked.confidence), factor="1.96", **say.nouns(noun))
     shown = len(ranked.bars)
     which = "ranked_all" if shown == ranked.units else "ranked_some" if ranked.level == CELLS else "ranked_some_sums"
     told = f"{how} {say(f'figures.{which}', shown=shown, units=ranked.units)}"
@@ -235,25 +216,19 @@ def heat_words(say: Sentences, grid: _Grid, known: Sequence[float], limit: float
 
 
 def _ends(known: Sequence[float]) -> dict[str, str]:
-    return {"low": plain_number(min(known)), "high": plain_number(max(known))}
+    return {"low": format_published(min(known)), "high": format_published(max(known))}
 
 
 def _marked(say: Sentences, marked: int, numbers: int, limit: float) -> str:
-    return say("figures.marked" if marked else "figures.marked_none", marked=marked, numbers=numbers, limit=percent(limit))
+    return say("figures.marked" if marked else "figures.marked_none", marked=marked, numbers=numbers, limit=format_percent(limit))
 
 
 def shade_words(say: Sentences, edges: Sequence[float]) -> tuple[str, ...]:
     """Up to 12; up to 40; above 40."""
     if not edges:
         return (say("figures.shade_all"),)
-    shown = [_size(edge) for edge in edges]
+    shown = [format_tick(edge) for edge in edges]
     return (*(say("figures.shade_to", edge=edge) for edge in shown), say("figures.shade_above", edge=shown[-1]))
-
-
-def _size(value: float) -> str:
-    if value >= 1e6:
-        return f"{three(value / 1e6)}M"
-    return f"{three(value / 1e3)}k" if value >= 1e4 else three(value)
 
 
 class _Areas(Protocol):
@@ -299,12 +274,12 @@ def noise_words(
     """Probability of no noise, the values that hold 95 of 100, and what a bar is; for simulated shares their error too, and for computed
     probabilities how far each may be off.
     """
-    zero = percent(math.fsum(p for k, p in law if k == 0))
+    zero = format_percent(math.fsum(p for k, p in law if k == 0))
     if draws is None:
-        told = [say("figures.noise_law_within", within=percent(most_off)) if most_off else say("figures.noise_law")]
+        told = [say("figures.noise_law_within", within=format_percent(most_off)) if most_off else say("figures.noise_law")]
         told.append(say("figures.noise_zero", zero=zero))
     else:
-        told = [say("figures.noise_draws", draws=draws, zero=zero, error=percent(error))]
+        told = [say("figures.noise_draws", draws=draws, zero=zero, error=format_percent(error))]
     if reach is not None:
         told.append(say("figures.noise_inside_about" if most_off or draws is not None else "figures.noise_inside", low=-reach, high=reach))
     if width > 1:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from holdfast.exact.formatting import format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
 from holdfast.wording.budget import asked_fields, asked_sentence, budget_why, requested_sentence
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
 from holdfast.wording.exposure import named_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor, number
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
 from holdfast.wording.samplers import chain_error_sentences
 from holdfast.wording.zeros import zeros_source
 
@@ -115,14 +116,16 @@ def _promise(guarantee: Guarantee, lead: Promise) -> str:
     who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
     each = f"for each unit of {guarantee.distance.distance}{_nearest(guarantee)}"
     start = f"Between the two, the chance of any outcome of the publication differs by a factor of at most {factor(lead.epsilon)}"
-    epsilon, delta = number(lead.epsilon), number(lead.delta)
+    epsilon, delta = format_short(lead.epsilon), format_short(lead.delta)
     if guarantee.kind == "pure":
         return f"{start} (pure differential privacy, epsilon = {epsilon} {who}, {_parameter(guarantee, 'epsilon')} {each})."
     extra = f"{start}, and a further probability of at most {delta} (epsilon = {epsilon}, delta = {delta} {who};"
     if guarantee.kind == "zcdp":
         assert lead.rho is not None
         each = f"for each unit of squared {guarantee.distance.distance}{_nearest(guarantee)}"
-        return f"{extra} zero-concentrated differential privacy, rho = {number(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
+        return (
+            f"{extra} zero-concentrated differential privacy, rho = {format_short(lead.rho)} {who}, {_parameter(guarantee, 'rho')} {each})."
+        )
     parameters = f"epsilon = {_parameter(guarantee, 'epsilon')}, delta = {_parameter(guarantee, 'delta')}"
     return f"{extra} approximate differential privacy, {parameters} {each})."
 
@@ -134,7 +137,7 @@ def _nearest(guarantee: Guarantee) -> str:
     secret = guarantee.per_smallest_secret()
     value = secret.rho if guarantee.kind == "zcdp" else secret.epsilon
     assert value is not None
-    return f", {number(value)} for the smallest secret"
+    return f", {format_short(value)} for the smallest secret"
 
 
 def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
@@ -230,4 +233,4 @@ def _distance(guarantee: Guarantee, value: int | Fraction) -> str:
 
 
 def _parameter(guarantee: Guarantee, name: str) -> str:
-    return number(getattr(guarantee, name))
+    return format_short(getattr(guarantee, name))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from holdfast.display import printable, shorten
+from holdfast.exact.formatting import format_digits
 
-DIGITS = 6
 METHODS = {
     "kept": "Kept totals are published as they are: there is no error.",
     "lattice sum": "The ends are computed from the public law of the noise, with proved bounds.",
@@ -49,13 +49,13 @@ def interval_lines(fields: Mapping[str, Any]) -> list[str]:
 def _line(one: Mapping[str, Any]) -> str:
     name = shorten(printable(one.get("label") or one["name"]), 200)
     if one["method"] == "kept" and one["low"] == one["high"]:
-        number = _number(one["low"])
+        number = format_digits(one["low"])
         exact = Decimal(number.replace(",", "")) == Decimal(one["low"])
         return f"{name}: {number}, {'exactly' if exact else 'without error but for the digits left out'}."
-    published = _number(one["published"], "not known")
+    published = _end(one["published"], "not known", ROUND_HALF_EVEN)
     if _says_nothing(one):
         return f"{name}: published {published}; nothing is known of the true number, because what it is divided by may be 0."
-    low, high = _number(one["low"], "no lower bound", ROUND_FLOOR), _number(one["high"], "no upper bound", ROUND_CEILING)
+    low, high = _end(one["low"], "no lower bound", ROUND_FLOOR), _end(one["high"], "no upper bound", ROUND_CEILING)
     return f"{name}: published {published}; the true number lies from {low} to {high}."
 
 
@@ -71,21 +71,14 @@ def _sure(fields: Mapping[str, Any]) -> str:
     return f"{'Each of these' if several else 'This'} holds with probability {level:g} or more, whatever the true numbers are."
 
 
-def _number(value: float | None, none: str = "", rounding: str = ROUND_HALF_EVEN) -> str:
-    """Whole numbers in full, others to six digits: ends of intervals outwards."""
-    if value is None:
-        return none
-    if isinstance(value, int):
-        return f"{value:,}"
-    exact = Decimal(value)
-    places = DIGITS - 1 - exact.adjusted() if exact else 0
-    return f"{exact.quantize(Decimal(1).scaleb(-places), rounding, Context(prec=400)).normalize():,f}"
+def _end(value: float | None, none: str, rounding: str) -> str:
+    return none if value is None else format_digits(value, rounding)
 
 
 def ends_text(low: float | None, high: float | None) -> str:
     """ "12.3456 to 20": of one number the nearest digits, of two those outwards."""
     down, up = (ROUND_HALF_EVEN, ROUND_HALF_EVEN) if low == high else (ROUND_FLOOR, ROUND_CEILING)
-    return f"{_number(low, '-inf', down)} to {_number(high, 'inf', up)}".replace(",", "")
+    return f"{_end(low, '-inf', down)} to {_end(high, 'inf', up)}".replace(",", "")
 
 
 def name_of(codes: Iterable[tuple[str, str]]) -> str:

@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.display import count_of
+from holdfast.exact.formatting import format_amount
 from holdfast.exposure.facts import ReleaseExposure
 from holdfast.ledger.account import Account, Balance
 from holdfast.ledger.chain import Event
 from holdfast.ledger.disjoint import Disjoint
-from holdfast.ledger.values import Charge, Grant, Reservation, TakenBack, amount
+from holdfast.ledger.values import Charge, Grant, Reservation, TakenBack
 from holdfast.ledger.witness import Seen
 from holdfast.privacy.asked import Asked
 from holdfast.wording.disjoint import short_list
@@ -35,8 +36,12 @@ def ledger_screen(account: Account, last: Event) -> str:
     """What was granted by whom and why, each release with cost and state, what is left and what is exposed; `last`: of the whole chain."""
     balance = account.balance()
     name, protected = balance.currency, balance.protect
-    promise = "" if balance.epsilon is None else f" (epsilon = {amount(balance.epsilon, up=False)}, delta = {amount(balance.delta)})"
-    granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {amount(balance.granted, up=False)}"
+    promise = (
+        ""
+        if balance.epsilon is None
+        else f" (epsilon = {format_amount(balance.epsilon, up=False)}, delta = {format_amount(balance.delta)})"
+    )
+    granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {format_amount(balance.granted, up=False)}"
     declared = _disjoint(account.releases.values())
     back, left = _taken_back(account.taken_back), _left_lines(balance)
     lines = [
@@ -66,8 +71,8 @@ def _secret(balance: Balance) -> list[str]:
     buys = ""
     if balance.granted is not None and balance.spent:
         whole = balance.granted * secret / balance.spent
-        buys = f"; the grant of {amount(balance.granted, up=False)} buys {amount(whole)} there"
-    return [f"Pairs     where no {balance.protect} can change alone: {name} = {amount(secret)} spent{buys}"]
+        buys = f"; the grant of {format_amount(balance.granted, up=False)} buys {format_amount(whole)} there"
+    return [f"Pairs     where no {balance.protect} can change alone: {name} = {format_amount(secret)} spent{buys}"]
 
 
 def price_sentences(price: Mapping[str, Any]) -> str:
@@ -79,12 +84,13 @@ def price_sentences(price: Mapping[str, Any]) -> str:
     said = (
         "not counted, since the promise is an estimate and estimates cannot be added up"
         if numbers["cost"] is None
-        else f"{name} = {amount(numbers['cost'])} for one {protected}"
+        else f"{name} = {format_amount(numbers['cost'])} for one {protected}"
     )
     if numbers["granted"] is not None:
-        held = f"{amount(numbers['left'], up=False)} is left of {name} = {amount(numbers['granted'], up=False)} granted to {dataset!r}"
+        granted = format_amount(numbers["granted"], up=False)
+        held = f"{format_amount(numbers['left'], up=False)} is left of {name} = {granted} granted to {dataset!r}"
     elif numbers["spent"] is not None:
-        held = f"no limit is set for {dataset!r}, {name} = {amount(numbers['spent'])} is spent"
+        held = f"no limit is set for {dataset!r}, {name} = {format_amount(numbers['spent'])} is spent"
     else:
         held = f"nothing was granted to {dataset!r} or spent on it yet"
     sentences = [f"{said}; {held}."]
@@ -133,17 +139,17 @@ def accepted_sentence(lost: Iterable[Seen]) -> str:
 
 
 def _spent(balance: Balance) -> str:
-    of = "" if balance.granted is None else f" of {amount(balance.granted, up=False)}"
+    of = "" if balance.granted is None else f" of {format_amount(balance.granted, up=False)}"
     apart = "" if not balance.estimated else f", and {count_of(balance.estimated, 'release')} by Markov chains, which cannot be added up"
     if balance.cell_key:
         apart += f", and {count_of(balance.cell_key, 'release')} by cell keys, without a guarantee"
-    return f"{balance.currency} = {amount(balance.spent)}{of}{apart}"
+    return f"{balance.currency} = {format_amount(balance.spent)}{of}{apart}"
 
 
 def _left(balance: Balance, left: Fraction) -> str:
     assert balance.granted is not None
     share = f" ({int(100 * left / balance.granted)} %)" if balance.granted else ""
-    return f"{balance.currency} = {amount(left, up=False)}{share}"
+    return f"{balance.currency} = {format_amount(left, up=False)}{share}"
 
 
 def _left_lines(balance: Balance) -> list[str]:
@@ -154,7 +160,7 @@ def _left_lines(balance: Balance) -> list[str]:
         return [f"Left      {_left(balance, balance.left)}"]
     return [
         f"Left      {_left(balance, balance.left_undeclared)} for a release that declares nothing "
-        f"(all charges: {amount(balance.all_charges)})",
+        f"(all charges: {format_amount(balance.all_charges)})",
         f"          {_left(balance, balance.left)} for one that overlaps only the releases that cost most",
     ]
 

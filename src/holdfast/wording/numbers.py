@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.privacy.parameters import format_short, format_up
+from holdfast.exact.formatting import format_short, format_up
 
 WEAK_EPSILON = 10
 """Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
@@ -26,14 +26,9 @@ SHARED_KEY = (
 def factor(epsilon: Fraction | float) -> str:
     """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
     if epsilon > WEAK_EPSILON:
-        return f"e to the power {number(epsilon)}"
+        return f"e to the power {format_short(epsilon)}"
     with precision(128):
         return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
-
-
-def number(value: Fraction | float) -> str:
-    """As text: all of it where that is short, else three digits rounded up."""
-    return format_short(value)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from flint import arb
 
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.privacy.parameters import format_up
+from holdfast.exact.formatting import format_up
 
 CERTAIN_EPSILON = 50
 """From here on the bound is 1 to any number of digits that a page shows."""

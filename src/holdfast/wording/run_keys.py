@@ -106,7 +106,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     },
     "disjoint": {
         "from": "Ids of releases of the same data set in the ledger.",
-        "because": "Why no person is in both tables; it stands on card and statement.",
+        "because": "Why no person is in both tables; the card and the statement show it.",
     },
     "release": {
         "id": "One name for one release: it is charged once.",

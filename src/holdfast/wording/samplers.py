@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from holdfast.chains.assessment import Assessed
 from holdfast.display import count_of
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
-from holdfast.privacy.parameters import format_exact
 from holdfast.samplers.choice import Compared, Reason, duration
-from holdfast.wording.numbers import number
 
 _REASONS = {
     Reason.NO_TOTAL: "under no kept total",
@@ -80,7 +79,7 @@ def chain_error_sentences(guarantee: Guarantee) -> str:
     )
     return (
         f"The total variation error is estimated to be at most eta = {format_exact(guarantee.eta)}, which adds (1 + e^epsilon) eta = "
-        f"{number(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
+        f"{format_short(added_delta(guarantee.epsilon, guarantee.eta))} to delta: {' '.join(chains)}"
     )
 
 

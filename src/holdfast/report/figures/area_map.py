@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_percent, format_published
 from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
-from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture, short
-from holdfast.report.html import Html, tag
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture
+from holdfast.report.markup import tag
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import map_caption, map_words, percent, plain_number
+from holdfast.wording.figures import map_caption, map_words
 
 MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
@@ -30,7 +33,7 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
     shapes = [piece for area in areas.areas for piece in _area(area, place, edges)]
     marks = [_mark(*middle) for area in areas.areas if _unsure(area) and (middle := _middle(area, place)) is not None]
     keys, end = shade_keys(say, edges, height + 20)
-    keys += [_mark(13.5, end - 4), label(say("figures.map_unsure", limit=percent(UNSURE)), 23, end)]
+    keys += [_mark(13.5, end - 4), label(say("figures.map_unsure", limit=format_percent(UNSURE)), 23, end)]
     if any(area.value is None for area in areas.areas):
         end += KEY
         keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(say("figures.map_missing"), 23, end)]
@@ -39,8 +42,8 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
     data = tuple(
         (
             area.name,
-            nothing if area.value is None else plain_number(area.value),
-            unknown if area.deviation is None else short(area.deviation),
+            nothing if area.value is None else format_published(area.value),
+            unknown if area.deviation is None else format_deviation(area.deviation),
         )
         for area in areas.areas
     )
@@ -64,7 +67,7 @@ def _projection(areas: AreasFacts) -> tuple[tuple[float, float, float, float], f
     return (left - indent / (scale * narrowing), high + MARGIN / scale, scale * narrowing, scale), tall * scale + 2 * MARGIN
 
 
-def _area(area: Area, place: tuple[float, float, float, float], edges: list[float]) -> list[Html]:
+def _area(area: Area, place: tuple[float, float, float, float], edges: list[float]) -> list[Markup]:
     drawn = "".join(_ring(ring, place) for ring in area.rings)
     if not drawn:
         return []
@@ -84,7 +87,7 @@ def _middle(area: Area, place: tuple[float, float, float, float]) -> Point | Non
     return ((min(xs) + max(xs)) / 2 - left) * across, (top - (min(ys) + max(ys)) / 2) * down
 
 
-def _mark(x: float, y: float) -> Html:
+def _mark(x: float, y: float) -> Markup:
     return dot(x, y, 2.0, fill="#fff", stroke=INK, stroke_width="0.8")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.figures.facts import SpreadFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, spread_scale, width_of
-from holdfast.report.html import Html, join, number, tag, three_digits
+from holdfast.report.markup import join, tag
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import error_words, level_by_margin, spread_words
 
@@ -30,7 +33,7 @@ def error_figure(say: Sentences, kind: str, spreads: Sequence[SpreadFacts], basi
     return Figure(name, title, svg, caption, words, header, tuple(_data(say, spread) for spread in spreads), say.language)
 
 
-def _row(say: Sentences, spread: SpreadFacts, y: float, across: Place) -> list[Html]:
+def _row(say: Sentences, spread: SpreadFacts, y: float, across: Place) -> list[Markup]:
     middle = y + 21
     value = spread_words(say, spread)
     of = say("figures.units", name=level_by_margin(say, spread.name, spread.margin), count=spread.units)
@@ -49,6 +52,6 @@ def _data(say: Sentences, spread: SpreadFacts) -> tuple[str, ...]:
     figures = (spread.smallest, spread.median, spread.largest)
     return (
         level_by_margin(say, spread.name, spread.margin),
-        number(spread.units),
-        *(say("page.not_known") if value is None else three_digits(value) if value else say("page.exact") for value in figures),
+        format_number(spread.units),
+        *(say("page.not_known") if value is None else format_deviation(value) if value else say("page.exact") for value in figures),
     )

@@ -179,7 +179,7 @@ class NoiseLawFacts:
     place:   of the cell: how many its block has, or in words.
     draws:   cells drawn where the shares were simulated; None where they were computed.
     errors:  standard errors of the shares, where they were simulated, one for each value.
-    most_off: bound of the error of each computed probability; 0 where it is too small to be told.
+    most_off: bound of the error of each computed probability; 0 where it is too small to matter.
     """
 
     place: str | int

@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from holdfast.errors import InvalidParameter
 from holdfast.report import parts
 from holdfast.report.figures.svg import on_page
-from holdfast.report.html import Html, paragraph, table, tag
+from holdfast.report.markup import paragraph, table, tag
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 MOST_ROWS = 400
@@ -47,7 +49,7 @@ class Figure:
         data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
         return parts.Figure(self.name, on_page(self.svg), self.caption, data, self.heading)
 
-    def html(self) -> Html:
+    def html(self) -> Markup:
         """Drawing, title and caption, and the table, which opens on demand."""
         data = tag("details", tag("summary", Sentences(self.language)("page.data")), table(self.title, self.header, self.rows))
         title = paragraph(tag("strong", self.heading))

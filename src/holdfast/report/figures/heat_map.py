@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_tick
 from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, short, tick_words, width_of
-from holdfast.report.html import Html
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, width_of
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import has_deviations, heat_caption, heat_words, percent, plain_number, shade_words
+from holdfast.wording.figures import has_deviations, heat_caption, heat_words, shade_words
 
 TOP, HIGH, KEY = 34, 20, 16
 NAMES, NARROW, SHOWN, WELL = 110, 9.0, 34.0, 60.0
@@ -28,7 +30,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     known = [value for row in grid.values for value in row if value is not None]
     edges = shade_edges(known)
     words = heat_words(say, grid, known, UNSURE, noun)
-    pieces: list[Html] = [
+    pieces: list[Markup] = [
         label(cut(grid.column_title, WIDTH - left), left, 12, fill=GREY),
         label(cut(grid.row_title, left - 4), 2, 28, fill=GREY),
     ]
@@ -48,14 +50,18 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     keys, end = shade_keys(say, edges, bottom)
     if has_deviations(grid):
         keys += [
-            Html(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'),
-            label(say("figures.heat_unsure", limit=percent(UNSURE)), 23, end),
+            Markup(f'<path d="M9 {end - 8:.1f}h6v6z" fill="{INK}"></path>'),
+            label(say("figures.heat_unsure", limit=format_percent(UNSURE)), 23, end),
         ]
         end += KEY
     svg = picture("heat-map", title, words, end - 8, *pieces, *keys, width=width)
     nothing, unknown = say("figures.nothing"), say("page.not_known")
     data = tuple(
-        (f"{name}, {across}", nothing if value is None else plain_number(value), unknown if deviation is None else short(deviation))
+        (
+            f"{name}, {across}",
+            nothing if value is None else format_published(value),
+            unknown if deviation is None else format_deviation(deviation),
+        )
         for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
         for across, value, deviation in zip(grid.columns, values, deviations, strict=True)
     )
@@ -81,7 +87,9 @@ def is_unsure(value: float, deviation: float | None, limit: float = UNSURE) -> b
     return bool(deviation) and deviation is not None and deviation > limit * max(value, 0.0)
 
 
-def _cell(value: float | None, deviation: float | None, place: tuple[float, float, float], edges: list[float], numbers: bool) -> list[Html]:
+def _cell(
+    value: float | None, deviation: float | None, place: tuple[float, float, float], edges: list[float], numbers: bool
+) -> list[Markup]:
     x, y, wide = place
     if value is None:
         return [box(x, y, wide, HIGH, fill="#fff", stroke=GREY, stroke_width="0.5", stroke_dasharray="2 2")]
@@ -89,19 +97,19 @@ def _cell(value: float | None, deviation: float | None, place: tuple[float, floa
     ink = "#fff" if shade >= len(RAMP) - 2 else INK
     out = [box(x, y, wide, HIGH, fill=RAMP[shade], stroke="#fff", stroke_width="1")]
     if numbers:
-        out.append(
-            label(tick_words(value) if width_of(short(value)) > wide - 8 else short(value), x + wide / 2, y + 14, "middle", fill=ink)
-        )
+        number = format_deviation(value)
+        fitting = format_tick(value) if width_of(number) > wide - 8 else number
+        out.append(label(fitting, x + wide / 2, y + 14, "middle", fill=ink))
     if is_unsure(value, deviation):
         corner = f"M{x + wide - 7:.1f} {y + 1:.1f}h6v6z"
-        out.append(Html(f'<path d="{corner}" fill="{ink}"></path>'))
+        out.append(Markup(f'<path d="{corner}" fill="{ink}"></path>'))
     return out
 
 
-def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Html], float]:
+def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Markup], float]:
     """What each shade stands for, in as many lines as it takes, and where the next line is."""
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
-    out: list[Html] = []
+    out: list[Markup] = []
     x = 8.0
     for shade, words in zip(shades, shade_words(say, edges), strict=True):
         if x + 15 + width_of(words) > WIDTH:

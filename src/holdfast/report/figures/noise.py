@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_number, format_percent, format_tick
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture, tick_words
-from holdfast.report.html import Html, number
+from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import between, noise_header, noise_place, noise_words, percent
+from holdfast.wording.figures import between, noise_header, noise_place, noise_words
 
 TOP, PLOT, LEFT = 8, 84, 44
 END = WIDTH - 16
@@ -39,7 +41,7 @@ def noise_figure(say: Sentences, index: int, given: NoiseLawFacts) -> Figure:
     caption = noise_words(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95), given.most_off)
     highest = max(bars, key=lambda bar: bar.share)
     ends = {name: bar.position * width for name, bar in (("low", bars[0]), ("high", bars[-1]), ("highest", highest))}
-    words = say("figures.noise_picture", share=percent(highest.share), **ends)
+    words = say("figures.noise_picture", share=format_percent(highest.share), **ends)
     across, step = _scale(bars, width)
     top = max((bar.share + bar.error for bar in bars), default=0.0) or 1.0
     up = linear(0.0, top, BASE, TOP)
@@ -89,7 +91,7 @@ def _scale(bars: Sequence[NoiseBar], width: int) -> tuple[Place, float]:
     return linear(0, width, start - first * step, start - (first - 1) * step), step
 
 
-def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> list[Html]:
+def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> list[Markup]:
     """Computed bars are dark; simulated ones pale, with a line for their error."""
     out = [box(x - 0.4 * step, up(bar.share), 0.8 * step, BASE - up(bar.share), fill=RAMP[2] if simulated else MAIN)]
     if not bar.error:
@@ -97,18 +99,18 @@ def _bar(bar: NoiseBar, x: float, step: float, up: Place, simulated: bool) -> li
     return [*out, line(x, up(max(bar.share - bar.error, 0.0)), x, up(bar.share + bar.error), stroke_width="1.3")]
 
 
-def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Html]:
+def _axes(say: Sentences, across: Place, up: Place, bars: Sequence[NoiseBar], width: int, top: float) -> list[Markup]:
     low, high = bars[0].position * width, bars[-1].position * width
     values = [tick for tick in nice_ticks(low, high, 6) if low <= tick <= high and tick == int(tick)] or [float(low)]
     shares = [tick for tick in nice_ticks(0.0, top, 4) if tick <= top]
     return [
-        *axis_left(up, shares, LEFT, END, percent),
-        *(label(tick_words(tick), across(tick), BASE + 14, "middle") for tick in values),
+        *axis_left(up, shares, LEFT, END, format_percent),
+        *(label(format_tick(tick), across(tick), BASE + 14, "middle") for tick in values),
         label(say("figures.noise_axis"), END, BASE + 29, "end", fill=GREY),
     ]
 
 
 def _data(say: Sentences, bar: NoiseBar, width: int, simulated: bool) -> tuple[str, ...]:
     middle, half = bar.position * width, width // 2
-    of = number(middle) if width == 1 else between(say, number(middle - half), number(middle + half))
-    return (of, percent(bar.share), *((percent(bar.error),) if simulated else ()))
+    of = format_number(middle) if width == 1 else between(say, format_number(middle - half), format_number(middle + half))
+    return (of, format_percent(bar.share), *((format_percent(bar.error),) if simulated else ()))

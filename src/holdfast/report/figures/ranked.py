@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_percent, format_published, format_tick
 from holdfast.report.figures.facts import Bar, Ranked
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import (
@@ -18,12 +21,10 @@ from holdfast.report.figures.svg import (
     linear,
     nice_ticks,
     picture,
-    tick_words,
     width_of,
 )
-from holdfast.report.html import Html
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import interval_words, level_words, percent, plain_number, ranked_caption, ranked_title, ranked_words
+from holdfast.wording.figures import interval_words, level_words, ranked_caption, ranked_title, ranked_words
 
 TOP, ROW, HIGH = 6, 19, 12
 NAMES = 130
@@ -39,9 +40,9 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     widest = max(map(width_of, ranked.own_names)) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
-    left, above = (widest, 0) if widest <= NAMES else (4 + width_of(tick_words(ticks[0])) / 2, ABOVE)
+    left, above = (widest, 0) if widest <= NAMES else (4 + width_of(format_tick(ticks[0])) / 2, ABOVE)
     base = TOP + (ROW + above) * len(ranked.bars)
-    across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(tick_words(ticks[-1])) / 2)
+    across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(format_tick(ticks[-1])) / 2)
     tops = [TOP + (ROW + above) * place for place in range(len(ranked.bars))]
     names = [
         label(cut(name, WIDTH - left - 6), left + 4, top + ABOVE, **HALO)
@@ -55,13 +56,13 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     header = (
         level_words(say, ranked.level),
         say("figures.published", **say.nouns(noun)),
-        say("figures.interval", level=percent(ranked.confidence)),
+        say("figures.interval", level=format_percent(ranked.confidence)),
     )
-    data = tuple((bar.name, plain_number(bar.value), interval_words(say, bar) or say("page.not_known")) for bar in ranked.bars)
+    data = tuple((bar.name, format_published(bar.value), interval_words(say, bar) or say("page.not_known")) for bar in ranked.bars)
     return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), words, header, data, say.language)
 
 
-def _row(bar: Bar, y: float, across: Place) -> list[Html]:
+def _row(bar: Bar, y: float, across: Place) -> list[Markup]:
     middle = y + ROW / 2
     start, end = sorted((across(0), across(bar.value)))
     out = [box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SharesFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import HALO, INK, RAMP, WIDTH, Place, axis_below, box, cut, label, linear, picture
-from holdfast.report.html import Html, number
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import class_words, level_words, percent, relative_header, relative_words
+from holdfast.wording.figures import class_words, level_words, relative_header, relative_words
 
 LEFT, TOP, ROW, HIGH, KEY = 8, 6, 38, 14, 16
 END = WIDTH - 16
@@ -31,8 +33,8 @@ def relative_figure(say: Sentences, shares: Sequence[SharesFacts], noun: str = "
     data = tuple(
         (
             level_words(say, found.name),
-            number(found.numbers),
-            *(percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
+            format_number(found.numbers),
+            *(format_percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
         )
         for found in shares
     )
@@ -41,7 +43,7 @@ def relative_figure(say: Sentences, shares: Sequence[SharesFacts], noun: str = "
     )
 
 
-def _row(say: Sentences, found: SharesFacts, y: float, across: Place) -> list[Html]:
+def _row(say: Sentences, found: SharesFacts, y: float, across: Place) -> list[Markup]:
     out = [label(cut(say("figures.units", name=level_words(say, found.name), count=found.numbers), WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
     begin = 0
     for count, shade in zip((found.exact, *found.classes), SHADES, strict=True):
@@ -52,8 +54,8 @@ def _row(say: Sentences, found: SharesFacts, y: float, across: Place) -> list[Ht
     return out
 
 
-def _keys(say: Sentences, y: float) -> list[Html]:
-    out: list[Html] = []
+def _keys(say: Sentences, y: float) -> list[Markup]:
+    out: list[Markup] = []
     for place, (shade, words) in enumerate(zip(SHADES, class_words(say, LIMITS), strict=True)):
         x, line = LEFT + 115 * (place % 3), y + KEY * (place // 3)
         out += [box(x, line - 9, 11, 11, fill=shade, stroke=INK, stroke_width="0.6"), label(words, x + 16, line)]

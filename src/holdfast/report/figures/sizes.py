@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_deviation, format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SizeClass, Sizes
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import (
@@ -21,11 +24,9 @@ from holdfast.report.figures.svg import (
     line,
     logarithmic,
     picture,
-    short,
 )
-from holdfast.report.html import Html, number
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import between, percent, size_words
+from holdfast.wording.figures import between, size_words
 
 LEFT, TOP, PLOT = 48, 34, 150
 END = WIDTH - 34
@@ -63,11 +64,11 @@ def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
     return Figure("error-by-size", title, svg, caption, words, header, tuple(_data(say, found) for found in sizes.classes), say.language)
 
 
-def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Html]:
+def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Markup]:
     """Lines on which the standard deviation is a share of the number, as far as they lie inside; named at the upper end where there is
     room, the outer ones first.
     """
-    out: list[Html] = []
+    out: list[Markup] = []
     taken: list[tuple[float, float]] = []
     for limit in (LIMITS[-1], LIMITS[0], *LIMITS[1:-1]):
         begin, end = max(wide[0], tall[0] / limit), min(wide[1], tall[1] / limit)
@@ -79,16 +80,18 @@ def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tupl
         place = (x + 3, y + 4) if at_side else (x, y - 4)
         if all(abs(place[0] - other[0]) > NAME or abs(place[1] - other[1]) > TEXT for other in taken):
             taken.append(place)
-            out.append(label(percent(limit), *place, "start" if at_side else "middle", fill=ACCENT))
+            out.append(label(format_percent(limit), *place, "start" if at_side else "middle", fill=ACCENT))
     return out
 
 
 def _data(say: Sentences, found: SizeClass) -> tuple[str, ...]:
-    of = between(say, short(found.low), short(found.high))
+    of = between(say, format_deviation(found.low), format_deviation(found.high))
     spread = (
-        short(found.median)
+        format_deviation(found.median)
         if found.smallest == found.largest
-        else say("page.range", middle=short(found.median), low=short(found.smallest), high=short(found.largest))
+        else say(
+            "page.range", middle=format_deviation(found.median), low=format_deviation(found.smallest), high=format_deviation(found.largest)
+        )
     )
     middle = math.sqrt(found.low * found.high)
-    return of, number(found.numbers), spread, percent(found.median / middle)
+    return of, format_number(found.numbers), spread, format_percent(found.median / middle)

@@ -9,7 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from holdfast.report.html import Html, Piece, shortened, tag, three_digits
+from markupsafe import Markup
+
+from holdfast.exact.formatting import format_tick
+from holdfast.report.markup import Piece, shortened, tag
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -30,7 +33,6 @@ MAIN = "#1b4f8a"
 ACCENT = "#a8530b"
 RAMP = ("#dde8f4", "#c2d5e9", "#8fb1d6", "#5484b8", "#1b4f8a")
 """From little to much: each step darker than the one before, so that grey print keeps the order."""
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MUCH = 12
 """Times by which values differ for their axis to be logarithmic."""
 HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "paint_order": "stroke"}
@@ -38,7 +40,7 @@ HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "pain
 FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 
 
-def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Html:
+def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Markup:
     """The drawing with its title and a description in words for those who do not see it. `name` is unique on the page."""
     return tag(
         "svg",
@@ -58,9 +60,9 @@ def picture(name: str, title: str, words: str, height: float, *pieces: Piece, wi
     )
 
 
-def on_page(svg: str) -> Html:
+def on_page(svg: str) -> Markup:
     """The drawing as an element of a page, which does not need what a file of its own needs."""
-    return Html(svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
+    return Markup(str(svg).replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
 
 
 def coordinate(value: float) -> str:
@@ -69,28 +71,28 @@ def coordinate(value: float) -> str:
     return "0" if shown == "-0" else shown
 
 
-def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Html:
+def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Markup:
     return tag("text", words, x=coordinate(x), y=coordinate(y), text_anchor=anchor, **style)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Html:
+def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Markup:
     return tag("line", x1=coordinate(x1), y1=coordinate(y1), x2=coordinate(x2), y2=coordinate(y2), **({"stroke": INK} | style))
 
 
-def box(x: float, y: float, width: float, height: float, **style: str) -> Html:
+def box(x: float, y: float, width: float, height: float, **style: str) -> Markup:
     """A filled rectangle."""
     return tag("rect", x=coordinate(x), y=coordinate(y), width=coordinate(width), height=coordinate(height), **({"fill": MAIN} | style))
 
 
-def dot(x: float, y: float, radius: float, **style: str) -> Html:
+def dot(x: float, y: float, radius: float, **style: str) -> Markup:
     return tag("circle", cx=coordinate(x), cy=coordinate(y), r=coordinate(radius), **({"fill": MAIN} | style))
 
 
-def polyline(points: Sequence[tuple[float, float]], **style: str) -> Html:
+def polyline(points: Sequence[tuple[float, float]], **style: str) -> Markup:
     return tag("polyline", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), fill="none", **style)
 
 
-def legend_line(y: float, words: str, **style: str) -> list[Html]:
+def legend_line(y: float, words: str, **style: str) -> list[Markup]:
     """A line of a legend: a piece of the line it explains, and its words."""
     return [line(6, y - 4, 50, y - 4, **style), label(words, 58, y)]
 
@@ -103,27 +105,6 @@ def cut(words: str, room: float) -> str:
 def width_of(words: str) -> float:
     """About how wide a text is, rather too much than too little; letters of other scripts count double."""
     return sum(WIDTHS.get(letter, LETTER if ord(letter) < LATIN else 2 * LETTER) for letter in words)
-
-
-def short(value: float) -> str:
-    """A number on a figure: as standard deviations are shown on all pages."""
-    return three_digits(value)
-
-
-def tick_words(value: float) -> str:
-    """A label on an axis: 0.5, 200, 40k, 2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
-            return f"{short(value / size)}{letter}"
-    return short(value)
-
-
-def power_words(value: float) -> str:
-    """A label on a logarithmic axis: 1, 0.1, 0.01, 10⁻³."""
-    exponent = round(math.log10(value))
-    if exponent > -3 or not math.isclose(value, 10.0**exponent):
-        return short(value)
-    return f"10{str(exponent).translate(RAISED)}"
 
 
 def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
@@ -171,17 +152,17 @@ def spread_scale(smallest: float, largest: float, start: float, end: float) -> t
     return (lambda value: upwards(value) if value > 0 else start), [0.0, *powers]
 
 
-def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Html]:
+def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Markup]:
     """Lines upwards from each tick with its number under it, and what the numbers are. `end`: where the last tick is not the end."""
     ends = place(ticks[0]), place(ticks[-1]) if end is None else end
     out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
     room = (place(ticks[-1]) - ends[0]) / max(len(ticks) - 1, 1)
-    every = max(1, math.ceil(max(width_of(tick_words(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
-    out += [label(tick_words(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
+    every = max(1, math.ceil(max(width_of(format_tick(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
+    out += [label(format_tick(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
     return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
 
 
-def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = tick_words) -> list[Html]:
+def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = format_tick) -> list[Markup]:
     """Lines across from each tick, with its number before it."""
     lines = [line(left, place(tick), end, place(tick), stroke=GRID) for tick in ticks]
     return [*lines, *(label(words(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]

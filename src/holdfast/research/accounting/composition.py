@@ -39,16 +39,17 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, float_up, precision
+from holdfast.exact.formatting import format_exact, format_short, round_up
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
 from holdfast.lattices.norms import Norm, norm_of
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Guarantee, Kind, Promise
-from holdfast.privacy.parameters import at_least_one, budget, format_exact, not_negative, probability, round_up
+from holdfast.privacy.parameters import at_least_one, budget, not_negative, probability
 from holdfast.research.accounting import pld as losses
 from holdfast.research.accounting.lattice_delta import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
-from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.numbers import WEAK_EPSILON
 
 Method: TypeAlias = Literal[
     "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"
@@ -398,10 +399,10 @@ def composition_paragraph(composition: Composition, delta: Exact | None = None, 
     best = composition.at(chosen, pld=pld).best
     count = "1 release" if len(composition.parts) == 1 else f"{len(composition.parts)} releases together"
     used = Fraction(0) if best.method == "sum" and composition.epsilon is not None else chosen
-    extra = f", and a further probability of at most {number(used)}" if used else ""
+    extra = f", and a further probability of at most {format_short(used)}" if used else ""
     sentences = [
         f"{count}: between two tables that agree in every total that any of them keeps, the chance of any outcome differs by a factor of "
-        f"at most e to the power {number(best.epsilon)}{extra} (by: {best.method}).",
+        f"at most e to the power {format_short(best.epsilon)}{extra} (by: {best.method}).",
     ]
     if not best.certified:
         sentences.append("This bound is pessimistic but was computed in floating point.")

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted, RequestTooLarge
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices import Lattice
-from holdfast.privacy.parameters import budget, format_exact
+from holdfast.privacy.parameters import budget
 
 Floats = NDArray[np.float64]
 

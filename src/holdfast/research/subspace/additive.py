@@ -20,8 +20,9 @@ import numpy as np
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import round_up
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.parameters import at_least_one, budget, not_negative, round_up
+from holdfast.privacy.parameters import at_least_one, budget, not_negative
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared, ggy_sigma_squared
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
 from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise

@@ -16,8 +16,9 @@ from flint import arb
 
 from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import Enclosure, ball, enclose_until, enclosure, precision
+from holdfast.exact.formatting import format_exact, format_up, round_up
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.privacy.parameters import budget, format_exact, format_up, not_negative, probability, round_up
+from holdfast.privacy.parameters import budget, not_negative, probability
 
 DIGITS = 5
 """Significant digits of a sigma_squared that is returned."""

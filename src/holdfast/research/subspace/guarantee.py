@@ -23,11 +23,12 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.display import count_of
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_fraction
-from holdfast.privacy.parameters import format_exact, not_negative
+from holdfast.privacy.parameters import not_negative
 from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
 from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
-from holdfast.wording.numbers import WEAK_EPSILON, number
+from holdfast.wording.numbers import WEAK_EPSILON
 
 Basis: TypeAlias = Literal["proved", "declared"]
 Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]
@@ -304,12 +305,12 @@ def _sum(first: Point, second: Point, sign: int = 1) -> Point:
 def subspace_paragraph(guarantee: SubspaceGuarantee) -> str:
     """What is protected, what is not, and that floats are for research."""
     space, rows = guarantee.space, guarantee.kept_rows
-    extra = f", apart from a probability of at most {number(guarantee.delta)}" if guarantee.delta else ""
+    extra = f", apart from a probability of at most {format_short(guarantee.delta)}" if guarantee.delta else ""
     sentences = [
         f"Of {count_of(space.cells, 'answer')}, the promise is about the part in {count_of(space.dimension, 'dimension')}"
         f"{' that the kept rows leave free' if rows and guarantee.is_induced else ''}. Between two data sets that differ in "
         f"{_NEIGHBOURS[guarantee.neighbours]}, the chance of any outcome for that part differs by a factor of at most e to the power "
-        f"{number(guarantee.epsilon)}{extra}."
+        f"{format_short(guarantee.epsilon)}{extra}."
     ]
     if rows:
         fixed = guarantee.fixed_cells

@@ -26,9 +26,9 @@ from flint import fmpq_mat, fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import round_up
 from holdfast.exact.parameters import Exact
 from holdfast.lattices import algebra
-from holdfast.privacy.parameters import round_up
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
 from holdfast.subspace.sensitivities import DIGITS, UNIT, Neighbours, Sensitivities, linear_sensitivities
 from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats

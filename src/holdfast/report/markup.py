@@ -1,15 +1,12 @@
-"""HTML that is escaped and well formed by construction, and numbers as pages show them."""
+"""Elements of pages, well formed by construction: MarkupSafe escapes, and what would not be seen is made visible."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
-from html import escape
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TypeAlias
 
-from holdfast.wording.numbers import number as short_number
+from markupsafe import Markup, escape
 
 MAX_NAME = 120
 """A longer name is shortened on the pages; card.json and kept.csv hold it whole."""
@@ -26,25 +23,13 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff
 """Control characters, marks that reorder text, unpaired surrogates, and two that are no characters."""
 
 
-class Html(str):
-    """Text that is already HTML. Everything else is escaped when it is put on a page."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        """For templates: they take it as it is."""
-        return str(self)
-
-
 Piece: TypeAlias = str | None
-"""A part of a page: Html as it is, other text escaped, None left out."""
+"""A part of a page: Markup as it is, other text escaped, None left out."""
 
 
-def text(value: str) -> Html:
+def text(value: str) -> Markup:
     """Escaped text. Control characters, unpaired surrogates and characters that reorder text are shown as \\x.. or \\u...."""
-    if isinstance(value, Html):
-        return value
-    return Html(escape(_UNSEEN.sub(_visible, value), quote=True))
+    return value if isinstance(value, Markup) else escape(_UNSEEN.sub(_visible, value))
 
 
 def _visible(found: re.Match[str]) -> str:
@@ -55,24 +40,25 @@ def _visible(found: re.Match[str]) -> str:
     return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}"
 
 
-def tag(element: str, /, *pieces: Piece, **attributes: str) -> Html:
+def tag(element: str, /, *pieces: Piece, **attributes: str) -> Markup:
     """One element. Attribute names lose a trailing underscore, and inner ones become hyphens: class_, aria_labelledby."""
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
     end = "\n" if element in _BLOCK else ""
     if element in _VOID:
-        return Html(f"<{element}{given}>{end}")
-    return Html(f"<{element}{given}>{join(*pieces)}</{element}>{end}")
+        return Markup(f"<{element}{given}>{end}")
+    return Markup(f"<{element}{given}>{join(*pieces)}</{element}>{end}")
 
 
-def join(*pieces: Piece) -> Html:
-    return Html("".join(text(piece) for piece in pieces if piece is not None))
+def join(*pieces: Piece) -> Markup:
+    """The pieces one after the other; those that are None are left out."""
+    return Markup("").join(text(piece) for piece in pieces if piece is not None)
 
 
-def paragraph(*pieces: Piece, **attributes: str) -> Html:
+def paragraph(*pieces: Piece, **attributes: str) -> Markup:
     return tag("p", *pieces, **attributes)
 
 
-def name(value: str) -> Html:
+def name(value: str) -> Markup:
     """A name or code from the table: kept apart from the direction of the text around it, shortened if very long."""
     return tag("bdi", shortened(value, MAX_NAME))
 
@@ -104,15 +90,15 @@ def _joined(parts: Sequence[str], letters: int) -> str:
     )
 
 
-def code(value: str) -> Html:
+def code(value: str) -> Markup:
     return tag("code", value)
 
 
-def items(pieces: Iterable[str]) -> Html:
+def items(pieces: Iterable[str]) -> Markup:
     return tag("ul", *(tag("li", piece) for piece in pieces))
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Set[int] = frozenset()) -> Html:
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Set[int] = frozenset()) -> Markup:
     """A table whose first column names its rows; columns of numbers end at the right.
 
     One of many columns becomes a list on narrow screens, and has its roles written out.
@@ -125,7 +111,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
     def right(place: int) -> dict[str, str]:
         return {"class_": "number"} if place in numbers else {}
 
-    def cells(row: Sequence[str]) -> Html:
+    def cells(row: Sequence[str]) -> Markup:
         labels = ({**({"data_label": name} if wide else {}), **right(place)} for place, name in enumerate(header[1:], 1))
         return join(
             tag("th", row[0], **given("rowheader", scope="row")),
@@ -138,59 +124,6 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
     return tag("table", tag("caption", caption), head, body, **given("table", **({"class_": "wide"} if wide else {})))
 
 
-def number(value: float) -> str:
-    """Plain digits with a comma between thousands: 3,143 or 7.25. Very small and very large numbers keep their exponent."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{Decimal(repr(value)):,f}" if 1e-6 <= abs(value) < 1e15 else repr(value)
-
-
-def decimal_text(value: str) -> str:
-    """An exact decimal without zeros that say nothing: 20.500 as 20.5."""
-    return value.rstrip("0").rstrip(".") if "." in value else value
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """A number with few digits that is not below the given one."""
-    return number(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))))
-
-
-def three_digits(value: float) -> str:
-    """The nearest number of three digits, plain where that is possible: 12,300 or 0.0125; whole numbers below 10,000 as they are."""
-    if value == int(value) and abs(value) < 10_000:
-        return number(int(value))
-    return number(float(f"{value:.3g}"))
-
-
-def show(value: str | float) -> str:
-    """A value of a card. A fraction gets its decimal beside it: exact where it ends, else rounded up and said to be at most that."""
-    if not isinstance(value, str):
-        return number(value)
-    if not (match := re.fullmatch(r"(\d{1,40})/(\d{1,40})", value, re.ASCII)) or not int(match[2]):
-        return value
-    fraction = Fraction(int(match[1]), int(match[2]))
-    rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-    exact = Fraction(rounded) == fraction
-    return f"{value} ({'=' if exact else '≤'} {number(float(rounded)) if exact else rounded_up(float(rounded))})"
-
-
-def short(value: str | float) -> str:
-    """A number of a promise, as sentences have it; another text as it is."""
-    try:
-        return short_number(Fraction(str(value)))
-    except (ValueError, ZeroDivisionError):
-        return show(value)
-
-
-def settings(values: Mapping[str, str | float | bool | None]) -> str:
-    """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
-    given = [f"{key.replace('_', ' ')} {show(value)}" for key, value in values.items() if value is not None]
-    return ", ".join(given) or "-"
-
-
 def capital(value: str) -> str:
-    """With a capital first letter, where there is one."""
-    made = value[:1].upper() + value[1:]
-    return Html(made) if isinstance(value, Html) else made
+    """The text with a capital first letter, where there is one; Markup stays Markup."""
+    return value[:1].upper() + value[1:]
