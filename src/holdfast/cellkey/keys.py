@@ -139,7 +139,7 @@ class CellKeys:
 
     Folding [SC22, (37)]: the sum is cut into pieces of log2(size) bits, from the low end, and they are XORed: four bytes for size 2^8, two
     halves for 2^16, the sum itself for 2^32. (The paper leaves open whether pieces are summed or the sum is cut; this is the second.)
-    Mixing is ours. It keeps the law of a cell's key, and makes gaps between tables tell less: see `cellkey.mixing`.
+    Mixing is ours. It keeps the law of a cell's key, and makes gaps between tables tell less: see `mixed`.
     """
 
     records: KeySpace
