@@ -432,7 +432,7 @@ class Ledger:
         """
         who = {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
 
-        def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered]:
+        def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered, LedgerId | None]:
             others = self._witness.others(self._id)
             remembered = self._witness.remembered([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
@@ -449,12 +449,12 @@ class Ledger:
             for name in dict.fromkeys(event.dataset for event in made[1:]):
                 replay.account_of(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
             insert_events(connection, made)
-            return Mark.start(self._id).after([*chain, *made]), lost, remembered
+            return Mark.start(self._id).after([*chain, *made]), lost, remembered, self._witness.known_to_state()
 
-        mark, lost, remembered = self._store.write(work)
+        mark, lost, remembered, before = self._store.write(work)
         self._witness.reset(mark, remembered)
-        for name in {mark.ledger for mark in remembered.values() if mark is not None} - {self._id}:
-            for _, path in kept_secrets(name):
+        if before not in (None, self._id):  # a folder that others may write to cannot have secrets destroyed
+            for _, path in kept_secrets(before):
                 destroy(path)
         return lost
 

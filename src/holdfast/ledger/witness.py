@@ -181,11 +181,29 @@ class Witness:
 
     def known(self) -> LedgerId | None:
         """The identifier of the ledger that was in this place before; None where none was."""
-        return next(iter(self._remembered().values()), None)
+        return next(iter(self.others(None)), None)
 
-    def others(self, ledger: LedgerId) -> list[LedgerId]:
-        """Ledgers that were in this place before, and are not this one."""
-        return sorted(set(self._remembered().values()) - {ledger})
+    def others(self, ledger: LedgerId | None) -> list[LedgerId]:
+        """Ledgers that were in this place before, and are not this one, what the state folder says first.
+
+        WitnessMismatch where only a folder says so that other users may write to: any of them could have written it, and what follows from
+        a restore (charges, secrets that are destroyed) is not for them to decide.
+        """
+        remembered = self._remembered()
+        own = dict.fromkeys(known for folder, known in remembered.items() if _is_own(folder))
+        for folder, known in remembered.items():
+            if known != ledger and known not in own:
+                raise WitnessMismatch(
+                    f"The witness folder {str(folder)!r}, which other users may write to, says that the ledger {known} was kept in this "
+                    "place. The state folder of this account does not say so. If it was, put that ledger back, or let someone who used it "
+                    "here accept a restore. If it never was, find out who wrote the entry, and remove it: "
+                    f"{_PLACES}/{self._place_in(folder).name}."
+                )
+        return [known for known in own if known != ledger]
+
+    def known_to_state(self) -> LedgerId | None:
+        """The ledger that was in this place before as far as the user's own state folder knows."""
+        return next((known for folder, known in self._remembered().items() if folder == state_path()), None)
 
     def _remembered(self) -> dict[Path, LedgerId]:
         """What each folder remembers of this place."""
@@ -329,6 +347,12 @@ class Witness:
 
     def _file_in(self, folder: Path, kind: str) -> Path:
         return folder / kind / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether only this user may write to a folder; the state folder is refused elsewhere where that is not so."""
+    found = folder.stat()
+    return folder == state_path() or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
 
 
 def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
