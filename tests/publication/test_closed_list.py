@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cell_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, made = tmp_path_factory.mktemp("closed") / "out", perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None))
+    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
     return place
 
 
