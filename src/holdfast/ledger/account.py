@@ -27,9 +27,10 @@ from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
 from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.disjoint import DISJOINT, Disjoint, why_not_disjoint
+from holdfast.ledger.disjoint import Disjoint, why_not_disjoint
 from holdfast.ledger.folding import BEFORE, states_in
 from holdfast.ledger.known_facts import check_facts
+from holdfast.ledger.overlaps import Overlaps
 from holdfast.ledger.values import (
     UNCOUNTED,
     Charge,
@@ -106,7 +107,7 @@ class Account:
         self._latest: dict[str, int] = {}
         self._counting: Counter[str] = Counter()
         """How many reservations of a name count: one, and those that a restored copy had lost."""
-        self._totals: dict[Currency, Fraction] = {"epsilon": Fraction(0), "rho": Fraction(0)}
+        self._overlaps = Overlaps()
 
     @classmethod
     def replay(cls, dataset: str, events: Iterable[Event]) -> tuple[Account, list[str]]:
@@ -163,16 +164,10 @@ class Account:
 
     def spent(self, currency: Currency | None = None) -> Fraction:
         """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
-        chosen, counted = currency or self.currency, self._counted()
-        if not any(release.facts.get(DISJOINT) for release in counted):
-            return self._totals[chosen]
-        return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
+        return self._overlaps.largest(currency or self.currency)
 
     def _counted(self) -> list[Reservation]:
         return [release for release in self.releases.values() if release.counts]
-
-    def _largest_sum(self, counted: list[Reservation], costs: Mapping[int, Fraction]) -> Fraction:
-        return max((sum((costs[release.seq] for release in part), Fraction(0)) for part in components(counted)), default=Fraction(0))
 
     def balance(self) -> Balance:
         """What was granted, what is spent."""
@@ -204,7 +199,8 @@ class Account:
         if None in said.values():
             return None
         charges = {seq: getattr(costs, where) for seq, costs in said.items()}
-        return self._largest_sum(counted, {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted})
+        costs = {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted}
+        return max((sum((costs[seq] for seq in part), Fraction(0)) for part in self._overlaps.components()), default=Fraction(0))
 
     def no_grant(self) -> NoGrant:
         """The refusal of a data set that nobody granted a budget."""
@@ -353,7 +349,7 @@ class Account:
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
         granted = self.granted
-        if not self.grants or self._totals[self.currency] <= granted:  # a bound on what is spent, and cheap
+        if not self.grants or self._overlaps.total(self.currency) <= granted:  # a bound on what is spent, and cheap
             return None
         spent = self.spent()
         if spent <= granted:
@@ -472,7 +468,7 @@ class Account:
         if state == "reserved" or before is None or not before.counts:
             self._latest[event.release_id] = event.seq
         self._counting[event.release_id] += 1
-        self._count(charge, 1)
+        self._overlaps.add(made)
         return made
 
     def _apply_step(self, event: Event, state: State) -> str | None:
@@ -491,12 +487,8 @@ class Account:
         moved = self.releases[release.seq] = release.to_state(state, **details)
         if state == "voided":
             self._counting[release.release_id] -= 1
-            self._count(release.charge, -1)
+            self._overlaps.remove(release)
         return moved
-
-    def _count(self, charge: Charge, times: int) -> None:
-        self._totals["epsilon"] += times * (charge.epsilon or 0)
-        self._totals["rho"] += times * (charge.rho or 0)
 
 
 def _is_proved(grants: list[Grant]) -> bool:
@@ -519,30 +511,3 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
         f"The ledger already holds a release {release_id!r}, of the data set {other!r}. One id names one release. Give the new release "
         "another id."
     )
-
-
-def components(releases: list[Reservation]) -> list[list[Reservation]]:
-    """Connected components of the graph in which two releases overlap unless the later was declared disjoint from the earlier."""
-    declared = {release.seq: _declared(release) for release in releases}
-
-    def overlap(one: Reservation, other: Reservation) -> bool:
-        earlier, later = (one, other) if one.seq < other.seq else (other, one)
-        # A lost release may have the name of one that was declared.
-        return "lost" in (one.state, other.state) or earlier.release_id not in declared[later.seq]
-
-    waiting, found = list(releases), []
-    while waiting:
-        part, rest = [waiting[0]], waiting[1:]
-        for release in part:  # grows while it is read
-            near = [other for other in rest if overlap(release, other)]
-            rest = [other for other in rest if not overlap(release, other)]
-            part.extend(near)
-        found.append(part)
-        waiting = rest
-    return found
-
-
-def _declared(release: Reservation) -> frozenset[str]:
-    """The releases that it was declared disjoint from."""
-    made = Disjoint.of(release.facts)
-    return frozenset() if made is None else frozenset(made.releases)
