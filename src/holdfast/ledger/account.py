@@ -41,6 +41,7 @@ from holdfast.ledger.values import (
     State,
     TakenBack,
     amount,
+    exact_text,
     largest_rho,
     name_of,
     text_of,
@@ -87,7 +88,7 @@ class Balance:
         numbers = ("granted", "spent", "left", "epsilon", "delta", "per_distance", "smallest_secret")
         return {
             **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
-            **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
+            **{name: exact_text(getattr(self, name)) for name in numbers},
             **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
         }
 

@@ -28,6 +28,7 @@ from holdfast.ledger import replay
 from holdfast.ledger.account import Account, Balance, id_elsewhere
 from holdfast.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
 from holdfast.ledger.ids import LedgerId, new_ledger_id
+from holdfast.ledger.known_facts import check_facts
 from holdfast.ledger.restore import steps_after_restore
 from holdfast.ledger.rows import (
     dataset_at,
@@ -278,6 +279,7 @@ class Ledger:
         problem = account.check_reserve(release, charge, plain)
         if problem is not None:
             raise problem
+        check_facts(plain)  # what could not be read again is not written
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
         reservation = account.add(events[-1], charge)
@@ -468,7 +470,10 @@ class Ledger:
             self._check_marks(connection, marks.values())
             seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
             done = work(connection)
-            return done, self._events_after(connection, seen) if marks else []
+            events = self._events_after(connection, seen) if marks else []
+            for mark in marks.values():  # what cannot be remembered is refused before it is written
+                (mark or Mark.start(self._id)).after(events)
+            return done, events
 
         done, events = self._store.write(checked)
         if events:

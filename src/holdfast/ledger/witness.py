@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
-from holdfast.ledger.chain import START, Event, canonical, is_hash, read_head
+from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
 from holdfast.ledger.folding import BEFORE, BEGUN
 from holdfast.ledger.ids import LedgerId, read_ledger_id
 from holdfast.ledger.shared_files import locked, make_inside, write_shared
@@ -65,7 +65,7 @@ class Seen:
         Charge.from_fields(self.charge)
         for name in ("dataset", "release_id", "protect"):
             name_of(getattr(self, name), name)
-        if type(self.seq) is not int or self.seq < 1 or not is_hash(self.hash) or self.state not in get_args(State):
+        if not _is_seq(self.seq) or not is_hash(self.hash) or self.state not in get_args(State):
             raise ValueError("no release that a ledger holds")
 
     @property
@@ -104,7 +104,7 @@ class Mark:
                 continue
             try:
                 _take_in(event, releases)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
                 raise LedgerBroken(
                     f"Event {event.seq} ({event.kind_shown}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
                     "restore a copy."
@@ -125,9 +125,14 @@ class Mark:
             raise ValueError("another version")
         seen, seq = [Seen(**one) for one in fields["releases"]], fields["seq"]
         made = cls(read_ledger_id(fields["ledger"]), seq, fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
-        if made.to_text() != text or type(seq) is not int or seq < 1 or not is_hash(made.hash) or type(made.needs_grants) is not bool:
+        if not _is_seq(seq) or made.to_text() != text or not is_hash(made.hash) or type(made.needs_grants) is not bool:
             raise ValueError("not as it was written")
         return made
+
+
+def _is_seq(value: object) -> bool:
+    """Whether this is the number of an event."""
+    return type(value) is int and 1 <= value <= MAX_SEQ
 
 
 def _take_in(event: Event, releases: dict[int, Seen]) -> None:
@@ -364,7 +369,7 @@ def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
         return made
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise _unreadable(f"The mark of the ledger, {_name(ledger)!r} in a state or witness folder,", error) from None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Facts
@@ -14,7 +13,7 @@ from holdfast.exposure.joint import PublishedTotals, joint_exposure
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
-from holdfast.ledger.values import Costs, Grant, exact_text
+from holdfast.ledger.values import Costs, Grant, exact_text, sum_text
 from holdfast.privacy import Guarantee
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
@@ -76,7 +75,7 @@ def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
         return {}
     last = grants[-1]
     sums = {name: [getattr(grant, name) for grant in grants] for name in ("epsilon", "rho")}
-    numbers = {name: None if None in values else exact_text(sum(values, Fraction(0))) for name, values in sums.items()}
+    numbers = {name: None if None in values else sum_text(values) for name, values in sums.items()}
     return {GRANT: {"kind": last.kind, **numbers, "delta": exact_text(last.delta), "grants": len(grants), "approver": last.approver}}
 
 
