@@ -506,8 +506,11 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
     states = states_in(events)
     used = (event for event in events if event.seq in states and event.release_id == release_id and event.dataset != dataset)
     other = next((event.dataset for event in used if states[event.seq] != "voided"), None)
-    if other is None:
-        return None
+    return None if other is None else id_in_use(release_id, other)
+
+
+def id_in_use(release_id: str, other: str) -> WrongState:
+    """The refusal of an id that a release of another data set has."""
     return WrongState(
         f"The ledger already holds a release {release_id!r}, of the data set {other!r}. One id names one release. Give the new release "
         "another id."

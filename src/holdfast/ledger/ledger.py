@@ -33,6 +33,7 @@ from holdfast.ledger.restore import steps_after_restore
 from holdfast.ledger.rows import (
     dataset_at,
     event_rows,
+    file_problems,
     hash_at,
     insert_events,
     last_event,
@@ -416,7 +417,8 @@ class Ledger:
 
         def work(connection: Connection) -> list[str]:
             found, held = meta_values(connection, "ledger"), list(secrets_held(connection))
-            return find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given, list(declared))
+            problems = find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given, list(declared))
+            return [*file_problems(connection), *problems]
 
         return self._store.read(work)
 
