@@ -214,6 +214,21 @@ class TestPerturb:
         assert "HAVE OTHER NOISE" in Path("again/report.html").read_text(encoding="utf-8")
         assert SECRET.fingerprint not in Path("out/cellkey.json").read_text(encoding="utf-8")
 
+    def test_another_column_of_keys_or_identifiers_is_other_noise(self, run: Run, folder: Path) -> None:
+        """The same records with two columns of keys, or of identifiers, have two draws of noise under one secret, known or not."""
+        lines = Path("people.csv").read_text(encoding="utf-8").splitlines()
+        keys = random.Random(5)
+        rows = [f"{line},q{place},{keys.random():.8f},{keys.random():.8f}" for place, line in enumerate(lines[1:])]
+        Path("people.csv").write_text("\n".join([f"{lines[0]},id2,k1,k2", *rows]) + "\n", encoding="utf-8")
+        columns = (*PERTURB, "--noise", "noise.json", "--keys", "0.8")
+        for begin, option, names in (((*MADE[:-4], "--keys", "0.8"), "--id", ("id", "id2")), (columns, "--key", ("k1", "k2"))):
+            named = ("--dataset", option.strip("-"), "--other-records", "another test")
+            assert run(*begin, option, names[0], *named, "-o", f"first{option}").code == 0
+            assert run(*begin, option, names[0], *named, "-o", f"same{option}").code == 0
+            done = run(*begin, option, names[1], *named, "-o", "again")
+            assert (done.code, "have another column of keys or identifiers: the same records" in done.err) == (12, True), done.err
+            assert not Path("again").exists()
+
     def test_another_name_for_the_data_set_does_not_avoid_the_refusal(self, run: Run, folder: Path) -> None:
         """A data set is only a name: `--dataset other` gave the same records a second draw of noise."""
         assert run(*MADE).code == 0

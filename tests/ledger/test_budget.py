@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ from hypothesis import strategies as st
 from holdfast.errors import BudgetExceeded, HoldfastError, InexactParameter, InvalidParameter, LedgerProblem
 from holdfast.lattices.norms import L1, L2
 from holdfast.ledger import Charge, Grant, Ledger, Reservation, largest_rho
-from holdfast.ledger.account import Account, components
+from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event, make_event
 from holdfast.ledger.disjoint import why_not_disjoint
+from holdfast.ledger.overlaps import Overlaps
 from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
 from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, apart, bring, grant, reserve
@@ -394,11 +397,60 @@ def test_spent_is_never_below_what_overlapping_releases_cost(releases: list[tupl
     assert problems == []
     at_a_cell = [sum(cost for cells, cost in releases if cell in cells) for cell in range(6)]
     assert max(at_a_cell) <= account.spent() <= sum(cost for _, cost in releases)
-    parts = components(list(account.releases.values()))
-    assert sorted(release.seq for part in parts for release in part) == sorted(account.releases)
+    parts = Overlaps(account.releases.values()).components()
+    assert sorted(seq for part in parts for seq in part) == sorted(account.releases)
     for one, another in itertools.combinations(parts, 2):
-        cells = [set().union(*(releases[int(release.release_id[1:])][0] for release in part)) for part in (one, another)]
+        cells = [set().union(*(releases[int(account.releases[seq].release_id[1:])][0] for seq in part)) for part in (one, another)]
         assert not cells[0] & cells[1]
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(st.tuples(st.frozensets(st.integers(0, 9)), st.booleans()), min_size=1, max_size=10))
+def test_components_are_those_of_the_releases_that_count(given_releases: list[tuple[frozenset[int], bool]]) -> None:
+    """Against a search in the whole graph, after some of the releases were voided, each where the next begins."""
+    disjoint = [sorted(j for j in others if j < i) for i, (others, _) in enumerate(given_releases)]
+    account, _ = Account.replay(DATA, events([Fraction(1)] * len(disjoint), [[]] * len(disjoint), Fraction(10**6)))
+    releases = [replace(one, facts=apart(*(f"r{j}" for j in disjoint[i]))) for i, one in enumerate(account.releases.values())]
+    found, waiting = Overlaps(), []
+    for release, (_, is_voided) in zip(releases, given_releases, strict=True):
+        found.add(release)
+        if is_voided:
+            found.remove(release)
+        else:
+            waiting.append(release.seq)
+    place = {release.seq: i for i, release in enumerate(releases)}
+    parts = []
+    while waiting:
+        part = [waiting.pop(0)]
+        for seq in part:  # grows while it is read
+            near = [other for other in waiting if min(place[seq], place[other]) not in disjoint[max(place[seq], place[other])]]
+            waiting = [other for other in waiting if other not in near]
+            part.extend(near)
+        parts.append(sorted(part))
+    assert sorted(found.components()) == sorted(parts)
+    assert found.largest("rho") == max(map(len, parts), default=0)
+
+
+def test_replaying_declarations_takes_work_that_grows_with_what_is_declared() -> None:
+    """Twice as many releases, each disjoint from all before it, name four times as many: the work must not grow eightfold."""
+
+    def calls(number: int) -> int:
+        chain = list(events([Fraction(1)] * number, [list(range(i)) for i in range(number)], Fraction(1)))
+        count = 0
+
+        def seen(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(seen)
+        try:
+            account, problems = Account.replay(DATA, chain)
+        finally:
+            sys.setprofile(None)
+        assert (problems, account.spent()) == ([], Fraction(1))
+        return count
+
+    assert calls(100) < 4.5 * calls(50)
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])

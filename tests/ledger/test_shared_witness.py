@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch
-from holdfast.ledger import Ledger, shared_files
+from holdfast.ledger import Charge, Ledger, shared_files
+from holdfast.ledger.store import place_of
+from holdfast.ledger.witness import Witness
 from tests.ledger.driver import OFFICE
-from tests.ledger.helpers import bring, grant, reserve
+from tests.ledger.helpers import NOW, bring, grant, reserve
 from tests.ledger.test_processes import run
 
 
@@ -115,3 +118,52 @@ def test_nothing_is_made_through_a_link(shared: Ledger, witness: Path, tmp_path:
         shared.check_witness()
     assert path.is_symlink()
     assert not elsewhere.exists() or list(elsewhere.iterdir()) == []
+
+
+@pytest.fixture
+def planted(shared: Ledger, witness: Path, tmp_path: Path) -> Ledger:
+    """Another ledger of the same user, with an open release; a member of the group writes its id into the place of the first."""
+    bring(shared, "closed")
+    other = Ledger.open(tmp_path / "other.db", create=True, witness=witness, needs_grants=False)
+    held = other.reserve(
+        "d", "open", Charge("zcdp", rho=Fraction(1)), {}, sealed_key=b"k" * 60, second_secret=b"s" * 32, input_digest="x", now=NOW
+    )
+    other.start_drawing(held)
+    witness.chmod(0o770)
+    place = Witness.of(witness, place_of(tmp_path / "ledger.db"))._place_in(witness)
+    place.write_text(f"{other.id}\n")
+    return other
+
+
+def test_what_only_a_shared_folder_says_of_a_place_is_no_restore(
+    shared: Ledger, planted: Ledger, witness: Path, state: Path, tmp_path: Path
+) -> None:
+    """Nothing is charged, no secret is destroyed, and the folder and the id are named."""
+    before = len(list(shared.events()))
+    for attempt in (
+        lambda: reserve(shared, "r2"),
+        lambda: shared.accept_restore(approver="A", reason="as the message said"),
+        lambda: Ledger.reopen(tmp_path / "ledger.db", witness=witness),
+    ):
+        with pytest.raises(WitnessMismatch, match="does not say so") as caught:
+            attempt()
+        assert "accept-restore" not in str(caught.value)
+        assert str(witness) in str(caught.value)
+        assert str(planted.id) in str(caught.value)
+    assert len(list(shared.events())) == before
+    assert [path.read_bytes() for path in (state / "secrets").iterdir()] == [b"s" * 32]
+
+
+def test_an_entry_that_was_removed_as_advised_lets_the_ledger_go_on(shared: Ledger, planted: Ledger, witness: Path) -> None:
+    with pytest.raises(WitnessMismatch) as caught:
+        reserve(shared, "r2")
+    (witness / str(caught.value).rsplit(": ", 1)[1].rstrip(".")).unlink()
+    assert reserve(shared, "r2").state == "reserved"
+
+
+def test_a_second_folder_of_ones_own_charges_but_destroys_no_secret(planted: Ledger, witness: Path, state: Path, tmp_path: Path) -> None:
+    """Written by this user only, the folder is believed for charges; secrets go only where the state folder knew the ledger."""
+    witness.chmod(0o700)
+    ledger = Ledger.open(tmp_path / "ledger.db", witness=witness)
+    assert [one.release_id for one in ledger.accept_restore(approver="A", reason="r")] == ["open"]
+    assert [path.read_bytes() for path in (state / "secrets").iterdir()] == [b"s" * 32]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import LedgerProblem, WrongState
+from holdfast.errors import InvalidParameter, LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
 from holdfast.tables.similar import look_alike
 
@@ -18,6 +18,8 @@ ALIKE = {
     "no blank": ("new york", "newyork"),
     "no-break space": ("new york", "new\u00a0york"),
     "zero width": ("counties", "coun\u200bties"),
+    "Hangul filler": ("counties", "coun\u3164ties"),
+    "tag": ("counties", "counties\U000e0041"),
     "case": ("counties", "Counties"),
     "Unicode form": ("\u00e9tat", "e\u0301tat"),
     "full width": ("counties", "\uff43ounties"),
@@ -109,3 +111,20 @@ def test_ids_of_other_data_sets_count_where_one_id_names_one_release(tmp_path: P
     reserve(ledger, "counties", "r1")
     with pytest.raises(WrongState, match="look alike"):
         reserve(ledger, "towns", "R1")
+
+
+@pytest.mark.parametrize("letter", ["\ue000", "\U000f0000", "\u0378", "\U000e0fff", "\uffff"])
+def test_characters_that_nobody_sees_alike_are_refused_in_new_names(tmp_path: Path, letter: str) -> None:
+    ledger = open_ledger(tmp_path, needs_grants=True)
+    with pytest.raises(InvalidParameter, match=r"not assigned.*Write the name without it"):
+        grant(ledger, f"towns{letter}")
+    grant(ledger, "towns")
+    with pytest.raises(InvalidParameter, match=r"The release id .* not assigned"):
+        reserve(ledger, "towns", f"r{letter}")
+    assert [event.kind for event in ledger.events()] == ["created", "granted"]
+
+
+@pytest.mark.parametrize("letter", ["\U000e0fff", "\ufff3", "\u2065", "\u00ad", "\u180f", "\uffa0", "\U0001d173"])
+def test_what_unicode_says_to_ignore_tells_no_names_apart(letter: str) -> None:
+    """Also code points that are kept for later: a font of tomorrow prints nothing for them either."""
+    assert look_alike("counties", [f"coun{letter}ties"]) == f"coun{letter}ties"

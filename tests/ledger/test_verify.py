@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.errors import LedgerBroken
-from holdfast.ledger import Ledger
+from holdfast.ledger import Charge, Event, Ledger
 from holdfast.ledger.chain import COLUMNS, START, make_event, read_row
 from holdfast.ledger.store import Store
-from holdfast.ledger.verify import find_problems
+from holdfast.ledger.verify import _id_problems, find_problems
 from tests.ledger.helpers import DATA, apart, bring, grant, reserve, rows, run_sql, screen, the_store
+from tests.running import Run
 
 EVENTS = "holdfast_events"
 
@@ -290,3 +293,77 @@ def test_nothing_is_spent_from_a_broken_ledger(story: Ledger) -> None:
     run_sql(story, f"UPDATE {EVENTS} SET time = 'x' WHERE dataset = 'towns'")
     with pytest.raises(LedgerBroken, match="was changed"):
         story.reservation("towns", "r1")
+
+
+def shared_ids(number: int) -> list[Event]:
+    """A ledger without grants in which one id names a release of each data set, and of one more that was voided."""
+    chain = [make_event(None, "0" * 32, "t", "created", "", None, {"needs_grants": False})]
+
+    def add(kind: str, dataset: str, payload: dict[str, Any], name: str | None = "r") -> None:
+        chain.append(make_event(chain[-1], "0" * 32, "t", kind, dataset, name, payload))
+
+    charge = Charge("zcdp", rho=Fraction(1)).to_fields()
+    for dataset in ["voided", *(f"d{place}" for place in range(number))]:
+        add("opened", dataset, {"protect": "person"}, None)
+        add("reserved", dataset, {"charge": charge, "facts": {}})
+        if dataset == "voided":
+            add("voided", dataset, {"reservation": chain[-1].seq, "reason": "x"})
+    return chain
+
+
+def test_an_id_of_several_data_sets_is_told_at_each_after_the_first() -> None:
+    chain = shared_ids(4)
+    open_ones = [event.seq for event in chain if event.kind == "reserved"][1:]
+    found = find_problems([[event.row()[name] for name in COLUMNS] for event in chain], "0" * 32, open_ones, ["0" * 32], [])
+    assert len(found) == 3
+    assert all("The ledger already holds a release 'r', of the data set 'd0'" in problem for problem in found)
+
+
+def test_ids_of_several_data_sets_are_found_in_one_pass() -> None:
+    """The states of all earlier events were computed again for each. Lines that are run grow with the events, not with their square."""
+
+    def lines(number: int) -> int:
+        chain, count = shared_ids(number), 0
+
+        def seen(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal count
+            count += 1
+            return seen
+
+        before = sys.gettrace()
+        sys.settrace(seen)
+        try:
+            found = _id_problems(chain)
+        finally:
+            sys.settrace(before)
+        assert len(found) == number - 1
+        return count
+
+    assert lines(80) < 2.5 * lines(40)
+
+
+def test_damage_that_the_rows_do_not_show_is_found(tmp_path: Path, run: Run) -> None:
+    """SQLite's list of free pages is not read with the rows."""
+    place = tmp_path / "ledger.db"
+    ledger = Ledger.open(place, create=True)
+    grant(ledger)
+    assert ledger.verify() == []
+    with open(place, "r+b") as file:
+        file.seek(36)
+        file.write((5).to_bytes(4, "big"))
+    assert len(list(Ledger.open(place).events())) == 2
+    assert Ledger.open(place).verify() == ["The file of the ledger is damaged: SQLite's quick_check finds faults in it. Restore a copy."]
+    done = run("ledger", "verify", "--ledger", str(place))
+    assert (done.code, "quick_check finds faults" in done.err) == (12, True)
+
+
+def test_of_many_problems_the_first_are_printed(tmp_path: Path, run: Run) -> None:
+    place = tmp_path / "ledger.db"
+    ledger = Ledger.open(place, create=True)
+    for number in range(40):
+        grant(ledger, dataset=f"d{number}")
+    run_sql(ledger, f"UPDATE {EVENTS} SET time = 'never'")
+    assert len(ledger.verify()) > 41
+    shown = run("ledger", "verify", "--ledger", str(place)).err
+    assert shown.count("its hash does not fit") == 20
+    assert f"And {len(ledger.verify()) - 20} more problems." in shown

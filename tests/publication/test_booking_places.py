@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ from holdfast.errors import (
     OutputExists,
     OutputProblem,
 )
-from holdfast.ledger import Ledger
+from holdfast.ledger import Ledger, shared_files
 from holdfast.publication import booking, folder, pipeline
 from holdfast.publication.folder import Output, put_in_place
 from holdfast.publication.given_files import CARD
+from holdfast.publication.staged import unfinished_name
 from tests.publication.bookings import (
+    DATA,
     KEEP,
     LAPLACE,
     Place,
@@ -92,6 +96,37 @@ class TestDisksAndPlaces:
         assert left(tmp_path) == []
         made.save(tmp_path / "out")
         assert state(ledger) == "closed"
+
+    def test_a_lock_that_is_held_ends_with_a_message(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whoever may open the lock could hold a release up for ever."""
+        made = a_release(ledger)
+        held = ledger.reservation(DATA, "r1")
+        assert held is not None
+        lock = tmp_path / f"{unfinished_name(held.head)}.lock"
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            monkeypatch.setattr(shared_files, "LOCK_SECONDS", 0.2)
+            with pytest.raises(OutputProblem, match=r"held its lock for 0.2 seconds.*Let that process end.*--resume"):
+                made.save(tmp_path / "out")
+        finally:
+            os.close(handle)
+        made.save(tmp_path / "out")
+        assert left(tmp_path) == ["out"]
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+    def test_a_lock_of_another_user_is_refused(self, ledger: Ledger, tmp_path: Path) -> None:
+        made = a_release(ledger)
+        held = ledger.reservation(DATA, "r1")
+        assert held is not None
+        lock = tmp_path / f"{unfinished_name(held.head)}.lock"
+        lock.touch()
+        os.chown(lock, 12345, -1)
+        with pytest.raises(OutputProblem, match=r"belongs to another user\. Remove that file"):
+            made.save(tmp_path / "out")
+        lock.unlink()
+        made.save(tmp_path / "out")
+        assert left(tmp_path) == ["out"]
 
     @BOOKED
     def test_a_name_that_cannot_be_given(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:

@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cell_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, made = tmp_path_factory.mktemp("closed") / "out", perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None))
+    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
     return place
 
 
@@ -138,6 +138,16 @@ class TestPlain:
         for path in folder.iterdir():
             path.chmod(0o777)
         assert hf.verify(folder)
+
+    @pytest.mark.parametrize("mode", [0o4777, 0o2777, 0o6644])
+    def test_no_file_system_shows_marks_of_a_file_that_runs_as_its_owner(self, folder: Path, mode: int) -> None:
+        """So such a mark is told though every file may be run."""
+        for path in folder.iterdir():
+            path.chmod(0o777)
+        (folder / "report.html").chmod(mode | 0o111)
+        said = refusal(folder)
+        assert "'report.html' is marked as a program" in said
+        assert "table.csv" not in said
 
     def test_links_and_folders(self, folder: Path) -> None:
         (folder / "table.csv").rename(folder.parent / "table.csv")

@@ -67,6 +67,22 @@ def shown(ledger: Ledger) -> str:
     return text
 
 
+class TestLimits:
+    """The work grows faster than the releases that are joined: beyond a limit it is said to be not computed."""
+
+    @pytest.mark.parametrize(("name", "limit"), [("MAX_JOINED", 2), ("MAX_JOINED_CELLS", 2 * len(BY_AGE) + 1)])
+    def test_the_latest_are_joined(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str, limit: int) -> None:
+        for number in range(4):
+            release(ledger, f"r{number}", hf.margin("zip"))
+        monkeypatch.setattr(history, name, limit)
+        exposed = release_exposure(a_plan(hf.margin("age")), ledger.account("d").releases.values())
+        assert exposed.together is not None
+        assert exposed.together.releases[:-1] == ("r2", "r3")
+        assert [(one.releases, one.why_not.obstacle) for one in exposed.left_out] == [(("r0", "r1"), Obstacle.TOO_MANY)]
+        assert "Not computed together with 'r0', 'r1': only the latest" in hf.describe(exposed)
+        assert ReleaseExposure.from_fields(exposed.to_fields()) == exposed
+
+
 class TestFacts:
     @given(st.data())
     def test_a_universe_comes_back(self, data: st.DataObject) -> None:

@@ -54,7 +54,9 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ),
     }
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None))
+    publish_perturbed(
+        made, place / "cellkeys", release_id="c", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
+    )
     return [*(release.save(place / name) for name, release in drawn.items()), place / "cellkeys"]
 
 

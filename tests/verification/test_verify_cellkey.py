@@ -34,7 +34,7 @@ TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cellkeys") / "out"
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None))
+    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
     return folder
 
 
@@ -80,7 +80,7 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
     for place, (table, settings) in enumerate([(NOISE, {}), rescaled(OURS, 2**8)]):
         made = perturb(RECORDS, TABLES, table, keys=RULE)
         made = type(made)(made.tables, made.columns, {**made.settings, **settings})
-        where, facts = tmp_path / f"out{place}", noise_facts(made, table, None)
+        where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")
         publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
         assert "sentences" in verify_folder(where).recomputed
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["words"])
@@ -172,6 +172,8 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
     records = RECORDS.set_column(0, "region", pa.array(["=1+1", "S"] * 80))
     made = perturb(records, {"regions": ["region"]}, NOISE, keys=RULE)
     with caplog.at_level(logging.WARNING, "holdfast"):
-        publish_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None))
+        publish_perturbed(
+            made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
+        )
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
     verify_folder(tmp_path / "out")

@@ -116,7 +116,7 @@ def perturb(
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
     other_noise: Annotated[
         bool,
-        typer.Option("--other-noise", help="Publish though earlier releases have another secret, rule or perturbation table."),
+        typer.Option("--other-noise", help="Publish though earlier releases have another secret, column, rule or perturbation table."),
     ] = False,
     other_records: Annotated[
         str | None,
@@ -143,7 +143,8 @@ def perturb(
     made = replace(made, settings={**made.settings, **told})
     named: dict[str, Any] = {"release_id": name or output.name, "dataset": dataset or source.stem}
     stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, source.resolve().parent)))
-    facts, is_private = noise_facts(made, fitted, made_from), made_from is None or made_from.is_private
+    kept = key if made_from is None or identifier is None else identifier
+    facts, is_private = noise_facts(made, fitted, made_from, column=kept), made_from is None or made_from.is_private
     told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}
     fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, **told_apart, **named)
     published()

@@ -28,6 +28,8 @@ Witnessed = Annotated[
     Path | None, typer.Option("--witness", help="The second folder that remembers the ledger's head; else HOLDFAST_WITNESS.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+_SHOWN = 20
+"""Problems of a ledger that are printed; one fault may break a rule at every later event."""
 Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]
 
 
@@ -215,7 +217,8 @@ def verify(
     heads = [head for head, _ in declared]
     found = book.verify(heads, declared)
     if found:
-        raise LedgerBroken(f"{' '.join(found)} {compared_sentence(seen, len(heads))}")
+        more = [f"And {len(found) - _SHOWN} more problems."] if len(found) > _SHOWN else []
+        raise LedgerBroken(" ".join([*found[:_SHOWN], *more, compared_sentence(seen, len(heads))]))
     head = book.head()
     if as_json:
         print(json.dumps({"problems": [], "head": head, "compared_with": {**seen, "cards": heads}}))

@@ -35,8 +35,11 @@ def format_exact(value: Fraction | float) -> str:
 
 
 def format_ratio(value: Fraction | None) -> str | None:
-    """The number as "p/q" or "p", for files; None for None."""
-    return None if value is None else str(value)
+    """The number as "p/q" or "p", for files, however long: sums of many fractions have more digits than Python converts by itself."""
+    if value is None:
+        return None
+    parts = (value.numerator,) if value.denominator == 1 else (value.numerator, value.denominator)
+    return "/".join(f"{Decimal(part):f}" for part in parts)
 
 
 def format_up(value: Fraction, digits: int) -> str:

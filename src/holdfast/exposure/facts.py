@@ -43,6 +43,8 @@ class Obstacle(StrEnum):
     LOOKS_NESTED = "looks nested"
     """Codes of one column begin with codes of another, and no declared hierarchy links the two."""
     TOO_LARGE = "too large"
+    TOO_MANY = "too many"
+    """Later releases, or their cells, are as many as are joined."""
     NOT_HELD = "not held"
     """The ledger does not hold so large a table, or cannot read it."""
     ANSWERS = "answers"

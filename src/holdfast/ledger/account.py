@@ -29,11 +29,12 @@ from fractions import Fraction
 from typing import Any, Literal, cast
 
 from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
-from holdfast.exact.formatting import format_amount
+from holdfast.exact.formatting import format_amount, format_ratio
 from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.disjoint import DISJOINT, Disjoint, why_not_disjoint
+from holdfast.ledger.disjoint import Disjoint, why_not_disjoint
 from holdfast.ledger.folding import BEFORE, states_in
 from holdfast.ledger.known_facts import check_facts
+from holdfast.ledger.overlaps import Overlaps
 from holdfast.ledger.values import (
     UNCOUNTED,
     Charge,
@@ -101,7 +102,7 @@ class Balance:
         numbers = ("granted", "spent", "left", "all_charges", "left_undeclared", "epsilon", "delta", "per_distance", "smallest_secret")
         return {
             **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
-            **{name: None if (value := getattr(self, name)) is None else str(value) for name in numbers},
+            **{name: format_ratio(getattr(self, name)) for name in numbers},
             **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
         }
 
@@ -121,7 +122,7 @@ class Account:
         self._latest: dict[str, int] = {}
         self._counting: Counter[str] = Counter()
         """How many reservations of a name count: one, and those that a restored copy had lost."""
-        self._totals: dict[Currency, Fraction] = {"epsilon": Fraction(0), "rho": Fraction(0)}
+        self._overlaps = Overlaps()
 
     @classmethod
     def replay(cls, dataset: str, events: Iterable[Event]) -> tuple[Account, list[str]]:
@@ -172,16 +173,13 @@ class Account:
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
         """The charge in the account's currency, or in this one; 0 for one without a number, which is counted apart."""
-        format_amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
-        assert format_amount is not None or charge.kind in UNCOUNTED
-        return Fraction(0) if format_amount is None else format_amount
+        amount = charge.epsilon if (currency or self.currency) == "epsilon" else charge.rho
+        assert amount is not None or charge.kind in UNCOUNTED
+        return Fraction(0) if amount is None else amount
 
     def spent(self, currency: Currency | None = None) -> Fraction:
         """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
-        chosen, counted = currency or self.currency, self._counted()
-        if not any(release.facts.get(DISJOINT) for release in counted):
-            return self._totals[chosen]
-        return self._largest_sum(counted, {release.seq: self.cost(release.charge, chosen) for release in counted})
+        return self._overlaps.largest(currency or self.currency)
 
     def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
         """What is charged to the other releases of the component that a release with these facts would join, or is in."""
@@ -191,14 +189,11 @@ class Account:
             named: dict[str, Any] = {"dataset": self.dataset, "release_id": release_id, "head": "", "seq": place, "time": ""}
             own = Reservation(state="reserved", charge=charge, facts=facts, **named)
             counted.append(own)
-        part = next(part for part in components(counted) if any(release.seq == own.seq for release in part))
-        return sum((self.cost(release.charge) for release in part if release.seq != own.seq), Fraction(0))
+        part = next(part for part in Overlaps(counted).components() if own.seq in part)
+        return sum((self.cost(release.charge) for release in counted if release.seq in part and release.seq != own.seq), Fraction(0))
 
     def _counted(self) -> list[Reservation]:
         return [release for release in self.releases.values() if release.counts]
-
-    def _largest_sum(self, counted: list[Reservation], costs: Mapping[int, Fraction]) -> Fraction:
-        return max((sum((costs[release.seq] for release in part), Fraction(0)) for part in components(counted)), default=Fraction(0))
 
     def balance(self) -> Balance:
         """What was granted, what is spent."""
@@ -222,7 +217,7 @@ class Account:
             per_distance=self._spent_at(counted, "per_distance"),
             smallest_secret=self._spent_at(counted, "smallest_secret"),
             secret_is_more=any(release.costs is not None and release.costs.secret_is_more for release in counted),
-            all_charges=self._totals[self.currency],
+            all_charges=self._overlaps.total(self.currency),
         )
 
     def _spent_at(self, counted: list[Reservation], where: Literal["per_distance", "smallest_secret"]) -> Fraction | None:
@@ -231,7 +226,8 @@ class Account:
         if None in said.values():
             return None
         charges = {seq: getattr(costs, where) for seq, costs in said.items()}
-        return self._largest_sum(counted, {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted})
+        costs = {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted}
+        return max((sum((costs[seq] for seq in part), Fraction(0)) for part in self._overlaps.components()), default=Fraction(0))
 
     def no_grant(self) -> NoGrant:
         """The refusal of a data set that nobody granted a budget."""
@@ -392,7 +388,7 @@ class Account:
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
         granted = self.granted
-        if not self.grants or self._totals[self.currency] <= granted:  # a bound on what is spent, and cheap
+        if not self.grants or self._overlaps.total(self.currency) <= granted:  # a bound on what is spent, and cheap
             return None
         spent = self.spent()
         if spent <= granted:
@@ -512,7 +508,7 @@ class Account:
         if state == "reserved" or before is None or not before.counts:
             self._latest[event.release_id] = event.seq
         self._counting[event.release_id] += 1
-        self._count(charge, 1)
+        self._overlaps.add(made)
         return made
 
     def _apply_step(self, event: Event, state: State) -> str | None:
@@ -531,12 +527,8 @@ class Account:
         moved = self.releases[release.seq] = release.to_state(state, **details)
         if state == "voided":
             self._counting[release.release_id] -= 1
-            self._count(release.charge, -1)
+            self._overlaps.remove(release)
         return moved
-
-    def _count(self, charge: Charge, times: int) -> None:
-        self._totals["epsilon"] += times * (charge.epsilon or 0)
-        self._totals["rho"] += times * (charge.rho or 0)
 
 
 def _is_proved(grants: list[Grant]) -> bool:
@@ -553,36 +545,12 @@ def id_elsewhere(release_id: str, dataset: str, chain: Iterable[Event]) -> Wrong
     states = states_in(events)
     used = (event for event in events if event.seq in states and event.release_id == release_id and event.dataset != dataset)
     other = next((event.dataset for event in used if states[event.seq] != "voided"), None)
-    if other is None:
-        return None
+    return None if other is None else id_in_use(release_id, other)
+
+
+def id_in_use(release_id: str, other: str) -> WrongState:
+    """The refusal of an id that a release of another data set has."""
     return WrongState(
         f"The ledger already holds a release {release_id!r}, of the data set {other!r}. One id names one release. Give the new release "
         "another id."
     )
-
-
-def components(releases: list[Reservation]) -> list[list[Reservation]]:
-    """Connected components of the graph in which two releases overlap unless the later was declared disjoint from the earlier."""
-    declared = {release.seq: _declared(release) for release in releases}
-
-    def overlap(one: Reservation, other: Reservation) -> bool:
-        earlier, later = (one, other) if one.seq < other.seq else (other, one)
-        # A lost release may have the name of one that was declared.
-        return "lost" in (one.state, other.state) or earlier.release_id not in declared[later.seq]
-
-    waiting, found = list(releases), []
-    while waiting:
-        part, rest = [waiting[0]], waiting[1:]
-        for release in part:  # grows while it is read
-            near = [other for other in rest if overlap(release, other)]
-            rest = [other for other in rest if not overlap(release, other)]
-            part.extend(near)
-        found.append(part)
-        waiting = rest
-    return found
-
-
-def _declared(release: Reservation) -> frozenset[str]:
-    """The releases that it was declared disjoint from."""
-    made = Disjoint.of(release.facts)
-    return frozenset() if made is None else frozenset(made.releases)

@@ -19,6 +19,8 @@ from holdfast.ledger.ids import LedgerId
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
+MAX_SEQ = 10**18 - 1
+"""The largest number of an event: every database holds it."""
 START = "0" * 64
 """The hash before the first event."""
 _HEAD = re.compile(r"([0-9a-f]{32}):([1-9][0-9]{0,17}):([0-9a-f]{64})")

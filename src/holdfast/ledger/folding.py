@@ -22,20 +22,33 @@ BEGUN: dict[str, State] = {"reserved": "reserved", "lost": "lost"}
 """In which state a release is that an event begins, by the kind of the event."""
 
 
-def states_in(chain: Iterable[Event]) -> dict[int, State]:
-    """Where each release stands, by the number of the event that reserved it or tells that it was lost.
+class Folding:
+    """Where each release stands after some events, by the number of the event that reserved it or tells that it was lost.
 
     A step that does not follow from where its release stands, or names another release than its reservation, moves nothing: a forged
     refund gives back no charge, and frees no name.
     """
-    found: dict[int, State] = {}
-    names: dict[int, tuple[str, str | None]] = {}
-    for event in chain:
+
+    def __init__(self) -> None:
+        self.states: dict[int, State] = {}
+        self._names: dict[int, tuple[str, str | None]] = {}
+
+    def take(self, event: Event) -> int | None:
+        """Count one more event, and return the number of the release that it begins or moves; None where it does neither."""
         name = (event.dataset, event.release_id)
         if event.kind in BEGUN:
-            found[event.seq], names[event.seq] = BEGUN[event.kind], name
-        elif event.kind in BEFORE:
-            seq = event.payload.get("reservation")
-            if type(seq) is int and names.get(seq) == name and found[seq] in BEFORE[event.kind]:
-                found[seq] = event.kind
-    return found
+            self.states[event.seq], self._names[event.seq] = BEGUN[event.kind], name
+            return event.seq
+        seq = event.payload.get("reservation")
+        if event.kind in BEFORE and type(seq) is int and self._names.get(seq) == name and self.states[seq] in BEFORE[event.kind]:
+            self.states[seq] = event.kind
+            return seq
+        return None
+
+
+def states_in(chain: Iterable[Event]) -> dict[int, State]:
+    """Where each release of a chain stands, as `Folding` says."""
+    folding = Folding()
+    for event in chain:
+        folding.take(event)
+    return folding.states

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast.errors import InvalidParameter
 from holdfast.ledger.disjoint import DISJOINT, DISTANCE, Disjoint
 from holdfast.ledger.values import MAX_NAME, MAX_TEXT, name_of, read_exact
 
@@ -13,10 +14,17 @@ MAX_RECORDS = 2**62
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:
-    """Raise ValueError or TypeError where a fact that is there is of another kind than Holdfast writes. Others are left as they are."""
+    """Raise InvalidParameter where a fact that is there is of another kind than Holdfast writes. Others are left as they are."""
     for name, is_right in _RIGHT.items():
-        if name in facts and not is_right(facts[name]):
-            raise ValueError(f"the fact {name!r} cannot be read")
+        if name in facts and not _holds(is_right, facts[name]):
+            raise InvalidParameter(f"The fact {name!r} of a release is not one that Holdfast writes. Leave it out.")
+
+
+def _holds(is_right: Callable[[Any], bool], value: Any) -> bool:
+    try:
+        return is_right(value)
+    except (ValueError, TypeError):
+        return False
 
 
 def _is_name(value: Any) -> bool:

@@ -28,10 +28,12 @@ from holdfast.ledger import replay
 from holdfast.ledger.account import Account, Balance, id_elsewhere
 from holdfast.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
 from holdfast.ledger.ids import LedgerId, new_ledger_id
+from holdfast.ledger.known_facts import check_facts
 from holdfast.ledger.restore import steps_after_restore
 from holdfast.ledger.rows import (
     dataset_at,
     event_rows,
+    file_problems,
     hash_at,
     insert_events,
     last_event,
@@ -278,6 +280,7 @@ class Ledger:
         problem = account.check_reserve(release, charge, plain)
         if problem is not None:
             raise problem
+        check_facts(plain)  # what could not be read again is not written
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
         reservation = account.add(events[-1], charge)
@@ -414,7 +417,8 @@ class Ledger:
 
         def work(connection: Connection) -> list[str]:
             found, held = meta_values(connection, "ledger"), list(secrets_held(connection))
-            return find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given, list(declared))
+            problems = find_problems(event_rows(connection), found[0] if found else None, held, [self._id, *found], given, list(declared))
+            return [*file_problems(connection), *problems]
 
         return self._store.read(work)
 
@@ -432,7 +436,7 @@ class Ledger:
         """
         who = {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
 
-        def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered]:
+        def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered, LedgerId | None]:
             others = self._witness.others(self._id)
             remembered = self._witness.remembered([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
@@ -449,12 +453,12 @@ class Ledger:
             for name in dict.fromkeys(event.dataset for event in made[1:]):
                 replay.account_of(name, [*chain, *made])  # what breaks a rule is refused, and nothing is written
             insert_events(connection, made)
-            return Mark.start(self._id).after([*chain, *made]), lost, remembered
+            return Mark.start(self._id).after([*chain, *made]), lost, remembered, self._witness.known_to_state()
 
-        mark, lost, remembered = self._store.write(work)
+        mark, lost, remembered, before = self._store.write(work)
         self._witness.reset(mark, remembered)
-        for name in {mark.ledger for mark in remembered.values() if mark is not None} - {self._id}:
-            for _, path in kept_secrets(name):
+        if before not in (None, self._id):  # a folder that others may write to cannot have secrets destroyed
+            for _, path in kept_secrets(before):
                 destroy(path)
         return lost
 
@@ -468,7 +472,10 @@ class Ledger:
             self._check_marks(connection, marks.values())
             seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
             done = work(connection)
-            return done, self._events_after(connection, seen) if marks else []
+            events = self._events_after(connection, seen) if marks else []
+            for mark in marks.values():  # what cannot be remembered is refused before it is written
+                (mark or Mark.start(self._id)).after(events)
+            return done, events
 
         done, events = self._store.write(checked)
         if events:

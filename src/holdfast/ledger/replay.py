@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from holdfast.display import shorten
@@ -41,6 +42,7 @@ def needs_grants(chain: list[Event]) -> bool:
 
 def check_dataset(name: str, chain: Iterable[Event]) -> None:
     """Refuse a new data set whose name looks like that of another: it would have a fresh account, with nothing spent."""
+    _check_letters(name, "data set")
     other = look_alike(name, (event.dataset for event in chain if event.dataset))
     if other is not None:
         raise LedgerProblem(
@@ -51,6 +53,7 @@ def check_dataset(name: str, chain: Iterable[Event]) -> None:
 
 def check_release_name(name: str, dataset: str | None, chain: list[Event]) -> None:
     """Refuse an id that looks like that of another release of the data set, or of the whole ledger where that is None."""
+    _check_letters(name, "release id")
     states = states_in(chain)
     taken = (event for event in chain if event.kind in BEGUN and dataset in (None, event.dataset))
     other = look_alike(name, (str(event.release_id) for event in taken if states[event.seq] != "voided"))
@@ -58,6 +61,18 @@ def check_release_name(name: str, dataset: str | None, chain: list[Event]) -> No
         raise WrongState(
             f"The release id {name!a} differs from {other!a}, which the ledger holds, only in blanks, case or letters that look alike. "
             "Readers would take the two for one release. Give the new release another id."
+        )
+
+
+def _check_letters(name: str, what: str) -> None:
+    """Refuse a character without a shape that everybody sees: unassigned, or for private use.
+
+    Asked of names that are written, not of those that are read: which characters are assigned depends on the version of Python.
+    """
+    if any(unicodedata.category(letter) in ("Cn", "Co") for letter in name):
+        raise InvalidParameter(
+            f"The {what} {name!a} holds a character that Unicode has not assigned, or leaves to private use: screens show nothing "
+            "for it, or anything. Write the name without it."
         )
 
 

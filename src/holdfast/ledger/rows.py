@@ -88,6 +88,13 @@ def hash_at(connection: Connection, seq: int) -> str | None:
     return None if found is None else str(found)
 
 
+def file_problems(connection: Connection) -> list[str]:
+    """Whether SQLite's own check of the file finds damage that reading the rows did not show. A server checks its files itself."""
+    if connection.dialect.name != "sqlite" or connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() == "ok":
+        return []
+    return ["The file of the ledger is damaged: SQLite's quick_check finds faults in it. Restore a copy."]
+
+
 def secrets_held(connection: Connection) -> frozenset[Any]:
     """The reservations for which secrets are held."""
     from sqlalchemy import select

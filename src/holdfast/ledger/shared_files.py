@@ -65,7 +65,7 @@ def locked(folder: Path, name: str) -> Iterator[None]:
     make_folder(folder)
     handle = _open_lock(folder, folder / f"{name}.lock")
     try:
-        _wait_for(handle)
+        wait_for(handle, WAITING)
         yield
     finally:
         os.close(handle)
@@ -81,7 +81,11 @@ def _open_lock(folder: Path, path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _wait_for(handle: int) -> None:
+def wait_for(handle: int, waiting: str) -> None:
+    """Lock a file for this process; OSError (EBUSY) where another one does not let it go. On file systems without locks it is skipped.
+
+    `waiting`:  the message for who has to wait, with a place for the seconds.
+    """
     end, is_told = time.monotonic() + LOCK_SECONDS, False
     while True:
         try:
@@ -94,5 +98,5 @@ def _wait_for(handle: int) -> None:
             raise OSError(errno.EBUSY, f"another process held its lock for {LOCK_SECONDS:g} seconds")
         if not is_told:
             is_told = True
-            logger.warning(WAITING, LOCK_SECONDS)
+            logger.warning(waiting, LOCK_SECONDS)
         time.sleep(_LOOK_AGAIN)

@@ -26,6 +26,8 @@ from holdfast.ledger.ids import LedgerId
 
 STATE = "HOLDFAST_STATE"
 _SECRETS = "secrets"
+MAX_BYTES = 2**28
+"""The largest file that is read: a mark of a hundred thousand releases has less."""
 
 
 def state_path() -> Path | None:
@@ -87,11 +89,14 @@ def write_whole(path: Path, content: bytes, share: Callable[[int], None] = lambd
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a plain file; OSError for anything else, so that a pipe is never waited for."""
+    """The content of a plain file; OSError for anything else, so that a pipe is never waited for, and for one too large for memory."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a plain file")
-        return file.read()
+        if found.st_size > MAX_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read(MAX_BYTES)
 
 
 def sync_folder(folder: Path) -> None:
@@ -105,7 +110,7 @@ def sync_folder(folder: Path) -> None:
 
 # Second secrets: one for each open release of a ledger, named by the event that reserved it.
 
-_NAME = re.compile(r"([0-9a-f]{32})-([1-9][0-9]{0,18})(\.[0-9a-f]{16})?")
+_NAME = re.compile(r"([0-9a-f]{32})-([1-9][0-9]{0,17})(\.[0-9a-f]{16})?")
 """A secret, or one that a stop left half written."""
 
 

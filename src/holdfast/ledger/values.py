@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -34,7 +34,11 @@ CELL_KEY = (
 UNCOUNTED: Mapping[ChargeKind, str] = {"estimated": ESTIMATED, "cell-key": CELL_KEY}
 """Kinds of charges without a number, and why an account with a limit refuses them."""
 GRANT_NEEDS: dict[GrantKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
-_EXACT = re.compile("-?[0-9]+(/[0-9]+)?")
+_EXACT = re.compile("-?[0-9]+(/[1-9][0-9]*)?")
+_LONGEST = 4000
+"""Characters below which the text of a number is read again; one charge or grant of the longest parameters has about 2000."""
+_SUM_DIGITS = 30
+"""Digits of a sum whose exact text would be longer."""
 MAX_NAME = 200
 """Longest name of a data set or release, in characters."""
 MAX_TEXT = 2000
@@ -337,11 +341,18 @@ def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
     return found
 
 
+def sum_text(values: Iterable[Fraction]) -> str:
+    """A sum of grants as `format_ratio` writes it, rounded down to 30 digits where `read_exact` would not read it again."""
+    total = sum(values, Fraction(0))
+    text = str(format_ratio(total))
+    return text if len(text) < _LONGEST else str(format_ratio(round_down(total, _SUM_DIGITS)))
+
+
 def read_exact(text: str | None) -> Fraction | None:
     """What `format_ratio` wrote, and nothing else: one number has one text."""
     if text is None:
         return None
-    if not isinstance(text, str) or len(text) >= 4000 or _EXACT.fullmatch(text) is None:  # an exponent would fill the memory
+    if not isinstance(text, str) or len(text) >= _LONGEST or _EXACT.fullmatch(text) is None:  # an exponent would fill the memory
         raise ValueError("not a number as it is written here")
     value = Fraction(text)
     if str(value) != text:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidParameter
-from holdfast.ledger.account import Account, id_elsewhere
+from holdfast.ledger.account import Account, id_in_use
 from holdfast.ledger.chain import Event, read_head, walk
 from holdfast.ledger.disjoint import DISJOINT
+from holdfast.ledger.folding import Folding
 
 
 def find_problems(
@@ -43,7 +45,8 @@ def find_problems(
     problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
     charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
-    problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, events))
+    known = {event.seq: event for event in events}
+    problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, known))
     problems.extend(_declaration_problems(events, declared))
     return problems
 
@@ -65,13 +68,20 @@ def _id_problems(events: list[Event]) -> list[str]:
     """In a ledger that needs no grants an id names one release of all its data sets."""
     if not events or events[0].payload.get("needs_grants") is not False:
         return []
-    datasets: dict[str, set[str]] = {}
+    folding, standing, problems = Folding(), defaultdict[str | None, Counter[str]](Counter), []
     for event in events:
-        if event.kind == "reserved" and event.release_id is not None:
-            datasets.setdefault(event.release_id, set()).add(event.dataset)
-    shared = [(place, event) for place, event in enumerate(events) if event.kind == "reserved" and len(datasets[str(event.release_id)]) > 1]
-    found = ((event, id_elsewhere(str(event.release_id), event.dataset, events[:place])) for place, event in shared)
-    return [f"Event {event.seq} ({event.kind_shown}): {problem}" for event, problem in found if problem is not None]
+        if event.kind == "reserved":
+            other = next((dataset for dataset in standing[event.release_id] if dataset != event.dataset), None)
+            if other is not None:
+                problems.append(f"Event {event.seq} ({event.kind_shown}): {id_in_use(str(event.release_id), other)}")
+        moved, named = folding.take(event), standing[event.release_id]
+        if moved == event.seq:
+            named[event.dataset] += 1
+        elif moved is not None and folding.states[moved] == "voided":
+            named[event.dataset] -= 1
+            if not named[event.dataset]:
+                del named[event.dataset]
+    return problems
 
 
 def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) -> list[str]:
@@ -85,16 +95,16 @@ def _secret_problems(accounts: dict[str, Account], secrets_held: Sequence[Any]) 
     ]
 
 
-def _head_problems(who: str, head: str, ledger: Any, events: list[Event]) -> list[str]:
+def _head_problems(who: str, head: str, ledger: Any, events: Mapping[int, Event]) -> list[str]:
     try:
         identifier, seq, digest = read_head(head)
     except InvalidParameter as error:
         return [str(error)]
     if identifier != ledger:
         return [f"{who} names the head {_short(head)}, which belongs to another ledger."]
-    found = next((event for event in events if event.seq == seq), None)
+    found = events.get(seq)
     if found is None:
-        last = events[-1].seq if events else 0
+        last = max(events, default=0)
         cut = f"the ledger ends at event {last}: its tail was cut off" if seq > last else "this event cannot be read"
         return [f"{who} names event {seq}, but {cut}."]
     if found.hash != digest:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
-from holdfast.ledger.chain import START, Event, canonical, is_hash, read_head
+from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
 from holdfast.ledger.folding import BEFORE, BEGUN
 from holdfast.ledger.ids import LedgerId, read_ledger_id
 from holdfast.ledger.shared_files import locked, make_inside, write_shared
@@ -65,7 +65,7 @@ class Seen:
         Charge.from_fields(self.charge)
         for name in ("dataset", "release_id", "protect"):
             name_of(getattr(self, name), name)
-        if type(self.seq) is not int or self.seq < 1 or not is_hash(self.hash) or self.state not in get_args(State):
+        if not _is_seq(self.seq) or not is_hash(self.hash) or self.state not in get_args(State):
             raise ValueError("no release that a ledger holds")
 
     @property
@@ -104,7 +104,7 @@ class Mark:
                 continue
             try:
                 _take_in(event, releases)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
                 raise LedgerBroken(
                     f"Event {event.seq} ({event.kind_shown}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
                     "restore a copy."
@@ -125,9 +125,14 @@ class Mark:
             raise ValueError("another version")
         seen, seq = [Seen(**one) for one in fields["releases"]], fields["seq"]
         made = cls(read_ledger_id(fields["ledger"]), seq, fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
-        if made.to_text() != text or type(seq) is not int or seq < 1 or not is_hash(made.hash) or type(made.needs_grants) is not bool:
+        if not _is_seq(seq) or made.to_text() != text or not is_hash(made.hash) or type(made.needs_grants) is not bool:
             raise ValueError("not as it was written")
         return made
+
+
+def _is_seq(value: object) -> bool:
+    """Whether this is the number of an event."""
+    return type(value) is int and 1 <= value <= MAX_SEQ
 
 
 def _take_in(event: Event, releases: dict[int, Seen]) -> None:
@@ -181,11 +186,29 @@ class Witness:
 
     def known(self) -> LedgerId | None:
         """The identifier of the ledger that was in this place before; None where none was."""
-        return next(iter(self._remembered().values()), None)
+        return next(iter(self.others(None)), None)
 
-    def others(self, ledger: LedgerId) -> list[LedgerId]:
-        """Ledgers that were in this place before, and are not this one."""
-        return sorted(set(self._remembered().values()) - {ledger})
+    def others(self, ledger: LedgerId | None) -> list[LedgerId]:
+        """Ledgers that were in this place before, and are not this one, what the state folder says first.
+
+        WitnessMismatch where only a folder says so that other users may write to: any of them could have written it, and what follows from
+        a restore (charges, secrets that are destroyed) is not for them to decide.
+        """
+        remembered = self._remembered()
+        own = dict.fromkeys(known for folder, known in remembered.items() if _is_own(folder))
+        for folder, known in remembered.items():
+            if known != ledger and known not in own:
+                raise WitnessMismatch(
+                    f"The witness folder {str(folder)!r}, which other users may write to, says that the ledger {known} was kept in this "
+                    "place. The state folder of this account does not say so. If it was, put that ledger back, or let someone who used it "
+                    "here accept a restore. If it never was, find out who wrote the entry, and remove it: "
+                    f"{_PLACES}/{self._place_in(folder).name}."
+                )
+        return [known for known in own if known != ledger]
+
+    def known_to_state(self) -> LedgerId | None:
+        """The ledger that was in this place before as far as the user's own state folder knows."""
+        return next((known for folder, known in self._remembered().items() if folder == state_path()), None)
 
     def _remembered(self) -> dict[Path, LedgerId]:
         """What each folder remembers of this place."""
@@ -331,6 +354,12 @@ class Witness:
         return folder / kind / hashlib.sha256(self.place.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def _is_own(folder: Path) -> bool:
+    """Whether only this user may write to a folder; the state folder is refused elsewhere where that is not so."""
+    found = folder.stat()
+    return folder == state_path() or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+
+
 def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
     """The mark of a ledger in a folder; None where it has none."""
     try:
@@ -340,7 +369,7 @@ def read_mark(folder: Path, ledger: LedgerId) -> Mark | None:
         return made
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise _unreadable(f"The mark of the ledger, {_name(ledger)!r} in a state or witness folder,", error) from None
 
 

@@ -176,15 +176,17 @@ def check_place(folder: Path) -> None:
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
 
 
-def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | None) -> dict[str, str]:
-    """What fixes the noise of a set of records: the secret (of a column of keys it is not known), the rule for cell keys, and the table.
+def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | None, *, column: str) -> dict[str, str]:
+    """What fixes the noise of a set of records, for the ledger, which compares it.
 
-    For the ledger, which compares them. The digest is of the table's law and bounds, whatever file they were read from.
+    The secret, which is not known for a column of keys; the name of the column of keys, or of the identifiers that keys were made from; the
+    rule for cell keys; and a digest of the perturbation table's law and bounds, whatever file they were read from. Whether a column of the
+    same name still holds the same values is not compared.
     """
     rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
     digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
     rule = ", ".join(f"{name} {made.settings[name]}" for name in ("record_keys", "modulus", "size", "mixed"))
-    return {"secret": UNKNOWN if keys is None else keys.fingerprint, "rule": rule, "table": digest}
+    return {"secret": UNKNOWN if keys is None else keys.fingerprint, "column": column, "rule": rule, "table": digest}
 
 
 def _other_noise(

@@ -19,7 +19,7 @@ from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import CARD, read_json_text
-from holdfast.publication.leftovers import BEFORE, TEMPORARY, clear, lock_of, take_lock
+from holdfast.publication.leftovers import BEFORE, TEMPORARY, LockProblem, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas
@@ -240,7 +240,8 @@ def output_problem(error: OSError, folder: Path, left: str = "Nothing was left b
         errno.EPERM: "permission is missing. Choose a folder you may write to",
         errno.EROFS: "the disk can only be read. Choose another",
     }
-    reason = reasons.get(error.errno or 0, f"the system says: {os.strerror(error.errno) if error.errno else type(error).__name__}")
+    said = f"the system says: {os.strerror(error.errno) if error.errno else type(error).__name__}"
+    reason = error.strerror if isinstance(error, LockProblem) else reasons.get(error.errno or 0, said)
     return OutputProblem(f"{folder.name!r} could not be written: {reason}. {left}")
 
 

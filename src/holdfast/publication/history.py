@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from holdfast.channels import Facts
@@ -15,7 +15,7 @@ from holdfast.exposure.joint import PublishedTotals, joint_exposure
 from holdfast.invariants.definitions import statement_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
-from holdfast.ledger.values import Costs, Grant
+from holdfast.ledger.values import Costs, Grant, sum_text
 from holdfast.privacy import Guarantee
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
@@ -28,6 +28,10 @@ THIS = "this release"
 GRANT = "grant"
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
+MAX_JOINED = 40
+"""Earlier releases whose kept totals are joined with those of a new one, the latest first; the work grows faster than their number."""
+MAX_JOINED_CELLS = 4_000_000
+"""Cells that they may have in all."""
 
 
 def public_facts(
@@ -79,7 +83,7 @@ def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
         return {}
     last = grants[-1]
     sums = {name: [getattr(grant, name) for grant in grants] for name in ("epsilon", "rho")}
-    numbers = {name: None if None in values else format_ratio(sum(values, Fraction(0))) for name, values in sums.items()}
+    numbers = {name: None if None in values else sum_text(values) for name, values in sums.items()}
     return {GRANT: {"kind": last.kind, **numbers, "delta": format_ratio(last.delta), "grants": len(grants), "approver": last.approver}}
 
 
@@ -90,12 +94,15 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     before = published(earlier)
     alike = [release for release in before if _is_alike(release, plan.facts)]
     answers = tuple(release.release_id for release in before if release not in alike)
+    alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
-    joined = [totals for totals in known if totals is not None]
+    joined, large = _latest([totals for totals in known if totals is not None])
     together, apart = _joined(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
     not_held = tuple(release.release_id for release, totals in zip(alike, known, strict=True) if totals is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
+    if older or large:
+        left_out.append(LeftOut((*older, *large), WhyNot(Obstacle.TOO_MANY, cells=MAX_JOINED_CELLS, limit=MAX_JOINED)))
     if together is not None and plan.facts.grid is not None:  # values of answers, which may be negative, pin nothing more
         together = replace(together, of_answers=True, values_missing=())
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
@@ -107,6 +114,13 @@ def _is_alike(release: Reservation, own: Facts) -> bool:
         return own.grid is None and ANSWERS not in release.facts
     said = release.facts.get("universe")
     return isinstance(said, Mapping) and said.get("digest") == own.universe.digest()
+
+
+def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[str]]:
+    """The latest of these that have together as many cells as are joined, and the names of the others."""
+    sizes = list(accumulate(len(totals.universe) for totals in reversed(known)))
+    first = len(known) - sum(size <= MAX_JOINED_CELLS for size in sizes)
+    return known[first:], [totals.name for totals in known[:first]]
 
 
 def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:

@@ -8,6 +8,7 @@ folder of a run with a ledger belongs to its entry there, and is left alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -15,6 +16,7 @@ import re
 import shutil
 from pathlib import Path
 
+from holdfast.ledger.shared_files import wait_for
 from holdfast.wording.endings import left_over_sentence, removed_sentence
 
 logger = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ logger = logging.getLogger(__name__)
 TEMPORARY = ".holdfast-unfinished-"
 BEFORE = "-before"
 """What the name of a folder that is being replaced ends in, where the system cannot exchange two folders at once."""
+WAITING = "Another process is writing this release: waiting for it, up to %g seconds."
 
 _WITHOUT_LEDGER = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
 
@@ -30,15 +33,33 @@ def lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
+class LockProblem(OSError):
+    """A lock beside the output that cannot be had; `strerror` says why and what to do."""
+
+
 def take_lock(path: Path) -> int:
-    """Wait until nobody else holds this lock file; its handle. Skipped on file systems without locks. It ends with the process."""
+    """Wait until nobody else holds this lock file, and return its handle. It ends with the process; where there are no locks it is skipped.
+
+    Raise LockProblem if another process does not let it go, or if the file belongs to another user, who could hold it for ever.
+    """
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if _is_at(handle, path):
-            return handle
+        try:
+            _check_owner(handle, path)
+            wait_for(handle, WAITING)
+            if _is_at(handle, path):
+                return handle
+        except BaseException as error:
+            os.close(handle)
+            if isinstance(error, OSError) and error.errno == errno.EBUSY:
+                raise LockProblem(errno.EBUSY, f"{error.strerror}. Let that process end, and run the command again") from None
+            raise
         os.close(handle)  # who held it was done and removed it
+
+
+def _check_owner(handle: int, path: Path) -> None:
+    if os.fstat(handle).st_uid != os.geteuid():
+        raise LockProblem(errno.EACCES, f"its lock {path.name!r} belongs to another user. Remove that file, or write to another folder")
 
 
 def drop_lock(path: Path, handle: int | None) -> None:

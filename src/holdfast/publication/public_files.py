@@ -28,8 +28,10 @@ PAGES = ("statement.html", "report.html")
 _ALWAYS = frozenset({KEPT_FILE, EXPOSED_FILE, *PAGES})
 _UNLISTED = 20
 """Names beyond those of the card at which looking through a folder ends."""
-_RUNS = 0o6111
-"""The marks of a file that may be run, or runs as somebody else."""
+_RUNS = 0o111
+"""The marks of a file that may be run."""
+_RUNS_AS_OWNER = 0o6000
+"""The marks of a file that runs as its owner or group."""
 
 
 def file_problems(folder: Path, card: Card) -> Iterator[str]:
@@ -54,7 +56,8 @@ def file_problems(folder: Path, card: Card) -> Iterator[str]:
 def folder_problems(folder: Path, listed: Collection[str]) -> Iterator[str]:
     """Names in a folder that are not among these, and files that are marked as programs.
 
-    Where all files of the folder have that mark it says nothing: file systems without such marks show every file with it.
+    Where all files of the folder may be run it says nothing of that: file systems without such marks show every file with them. None shows
+    the marks of a file that runs as its owner or group, so these are always told.
     """
     try:
         names = names_in(folder, len(listed) + _UNLISTED)
@@ -63,9 +66,9 @@ def folder_problems(folder: Path, listed: Collection[str]) -> Iterator[str]:
         yield "it cannot be listed by this user"
         return
     yield from (f"{name_phrase(name)} is there but not on the card" for name in names if name not in listed)
-    marked = [name for name in names if stat.S_ISREG(modes[name]) and modes[name] & _RUNS]
-    if len(marked) < len(names):
-        yield from (f"{name_phrase(name)} is marked as a program; use chmod a-xs on it" for name in marked)
+    marked = [name for name in names if stat.S_ISREG(modes[name]) and modes[name] & (_RUNS | _RUNS_AS_OWNER)]
+    told = marked if len(marked) < len(names) else [name for name in marked if modes[name] & _RUNS_AS_OWNER]
+    yield from (f"{name_phrase(name)} is marked as a program; use chmod a-xs on it" for name in told)
 
 
 def _tables(listed: Collection[str]) -> list[str]:

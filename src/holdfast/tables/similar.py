@@ -17,11 +17,29 @@ from typing import Any
 from holdfast.display import listed
 from holdfast.errors import InvalidCode
 
-_UNSEEN = frozenset(
-    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+_IGNORABLE = (
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
 )
-"""Letters and marks that print nothing although Unicode counts them as neither blank nor format: joiners, fillers, variation selectors, the
-empty Braille pattern."""
+"""First and last of the code points that Unicode calls Default_Ignorable: joiners, fillers, variation selectors, tags, and those kept for
+more of them."""
+_UNSEEN = frozenset(map(chr, (0x2800, *(code for first, last in _IGNORABLE for code in range(first, last + 1)))))
+"""What prints nothing although Unicode may count it as neither blank nor format: the above, and the empty Braille pattern."""
 _SHOWN = 100
 """Characters of a message that may go to codes."""
 

@@ -21,7 +21,12 @@ SAME_NOISE = (
     "asking again tells nothing new."
 )
 STOPPED = "stopped before anything was published"
-_PARTS = {"secret": "secret of the record keys", "rule": "rule for cell keys", "table": "perturbation table"}
+_PARTS = {
+    "secret": "secret of the record keys",
+    "column": "column of keys or identifiers",
+    "rule": "rule for cell keys",
+    "table": "perturbation table",
+}
 WEIGHTED = (
     "Counts are weighted. The (epsilon, delta) of the perturbation table is for counts of records and does not hold for these: one record "
     "changes a weighted count by its weight, and the noise is multiplied by the mean weight, which that record changes too."

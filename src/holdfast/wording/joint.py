@@ -23,6 +23,7 @@ _REASONS = {
         "linked by a declared hierarchy."
     ),
     Obstacle.TOO_LARGE: "the common refinement of the tables would have {cells} cells or more, above the limit of {limit}.",
+    Obstacle.TOO_MANY: "only the latest {limit} releases are joined, with {cells} cells at most.",
     Obstacle.NOT_HELD: "the ledger does not hold so large a table, or cannot read it.",
     Obstacle.ANSWERS: (
         "real-valued answers are joined with answers over the same cells only; how they follow from the cells of another table is not "
