@@ -14,7 +14,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.ledger import Ledger
-from holdfast.publication import pipeline
+from holdfast.publication import publishing
 from tests.running import Run
 
 COUNTIES = "state,county,people\n17,031,41\n17,043,12\n17,097,5\n18,001,7\n18,003,21\n19,001,3\n"
@@ -236,7 +236,7 @@ class TestInterrupted:
             raise hf.errors.OutputProblem("stopped")
 
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "fill_folder", stop)
+            patch.setattr(publishing, "fill_folder", stop)
             assert run("release", "run.toml", "-o", "out").code == IDENTICAL
         refused = run("release", "run.toml", "-o", "out")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")

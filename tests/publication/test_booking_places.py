@@ -20,7 +20,7 @@ from holdfast.errors import (
     OutputProblem,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication import booking, folder, pipeline
+from holdfast.publication import booking, folder, publishing
 from holdfast.publication.folder import Output, put_in_place
 from holdfast.publication.given_files import CARD
 from tests.publication.bookings import (
@@ -131,7 +131,7 @@ class TestDisksAndPlaces:
             put_in_place(temporary, output)
 
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "fill_folder", stop)
+            patch.setattr(publishing, "fill_folder", stop)
             with pytest.raises(KeyboardInterrupt):
                 run(used, tmp_path / "out", force=True)
         assert (files(tmp_path / "out"), left(tmp_path)) == (before, ["out"])
@@ -178,7 +178,7 @@ class TestNothingElseIsReplaced:
 
     def interrupted(self, place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline if step == "fill_folder" else booking, step, broken)
+            patch.setattr(publishing if step == "fill_folder" else booking, step, broken)
             with pytest.raises(RuntimeError, match="interrupted"):
                 place.carry_out()
 

@@ -23,7 +23,8 @@ from holdfast.publication import card_content
 from holdfast.publication.booking import Account, Unbooked
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
-from holdfast.publication.pipeline import carry_out, draw, publish
+from holdfast.publication.pipeline import carry_out, draw
+from holdfast.publication.publishing import publish
 from holdfast.publication.release import Release
 from holdfast.randomness.claims import Claims
 from holdfast.tables import Table

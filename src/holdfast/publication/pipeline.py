@@ -1,16 +1,14 @@
 """The one way from a plan to a folder: draw, then publish; the same with a ledger and without, from Python and from the command line.
 
-`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` writes the folder, commits the spend and gives the
-folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
+`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` (publishing.py) writes the folder, commits the
+spend and gives the folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,20 +33,17 @@ from holdfast.publication.booking import (
     resume_release,
     secret_from_environment,
 )
-from holdfast.publication.folder import Output, check_output, fill_folder, try_to_write
+from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.maps import check_folder_map
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
+from holdfast.publication.publishing import check_writable, complete
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
-from holdfast.tables.formulas import formula_columns
 from holdfast.wording.answers import nobody_warning
-from holdfast.wording.formulas import formulas_warning
-
-logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from holdfast.ledger import Ledger, NewLedger
@@ -158,13 +153,6 @@ def for_table(plan: Plan, table: Table) -> Plan:
     return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
 
 
-def publish(release: Release, output: Output) -> Path:
-    """Write the folder, whole or not at all, commit the spend, and give the folder its name."""
-    _check_output(output, release.plan, release.id)
-    _complete(release.booking, output, release)
-    return output.folder
-
-
 def carry_out(
     plan: Plan,
     table: Table,
@@ -183,17 +171,17 @@ def carry_out(
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
     plan = for_table(plan, table)
     if account is None or found is None or found.state == "voided":
-        _check_output(output, plan, order.release_id)
+        check_writable(output, plan, order.release_id)
         try_to_write(output.folder, len(plan.facts.universe))
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
-        return _complete(release.booking, output, release)
+        return complete(release.booking, output, release)
     check_resumable(found, resume)
     check_begun_here(found)
     begun = Booked(account, found, plan.drawing.channel.identity)
     if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter; the folder holds what was drawn
         check_same(found, plan, order)
-        return _complete(begun, output, None)
+        return complete(begun, output, None)
     output.check()
     check_folder_view(plan, output.view_base)
     check_folder_map(plan, output.map)
@@ -201,17 +189,7 @@ def carry_out(
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
         reserved()
-    return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
-
-
-def _check_output(output: Output, plan: Plan, release_id: str) -> None:
-    """Raise if the output cannot be written or already holds this very release: before anything is drawn."""
-    facts = plan.facts
-    if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
-        logger.warning("%s", formulas_warning(risky))
-    check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
-    check_folder_view(plan, output.view_base)
-    check_folder_map(plan, output.map)
+    return complete(booking, output, _drawn(plan, order, booking, bound, progress))
 
 
 def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
@@ -230,23 +208,3 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, prog
         counts, private = np.where(shown, counts, 0), True
     table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
     return Release(plan, table, tuple(totals), exposure, order, private, booking)
-
-
-def _complete(booking: Booking, output: Output, release: Release | None) -> str | None:
-    """From drawn on, one process at a time."""
-    with booking.exclusive_folder(output) as temporary:
-        try:
-            if not booking.is_staged:
-                assert release is not None
-                fill_folder(release, temporary, output)
-        except OSError as error:
-            raise booking.failed(error, output) from None
-        if not booking.is_staged:
-            booking.stage(temporary)
-        booking.commit(temporary, output)
-        try:
-            booking.rename(temporary, output)
-        except OSError as error:
-            raise booking.failed(error, output) from None
-    booking.close()
-    return booking.entry

@@ -18,8 +18,12 @@ from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
 from holdfast.publication.card import Card
+from holdfast.publication.card_content import card_of
+from holdfast.publication.folder import Output
+from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan
+from holdfast.publication.publishing import publish
 from holdfast.publication.reading import Readable
 from holdfast.publication.released import ReleasedTable
 from holdfast.tables.formulas import Formulas
@@ -77,8 +81,6 @@ class Release(Readable):
     @cached_property
     def card_model(self) -> Card:
         """The card, built once."""
-        from holdfast.publication.card_content import card_of
-
         return card_of(self)
 
     def save(
@@ -99,10 +101,6 @@ class Release(Readable):
         publication view to this base, in files of their own. `map`: a GeoJSON file whose property `map_code` holds the codes of a level,
         for the report.
         """
-        from holdfast.publication.folder import Output
-        from holdfast.publication.maps import check_folder_map, map_request
-        from holdfast.publication.pipeline import publish
-
         areas = map_request(map, map_code, map_level)
         check_folder_map(self.plan, areas)
         signing = None if sign is None else Path(sign)
