@@ -9,7 +9,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
+from holdfast.ledger import Ledger, NewLedger
 from holdfast.ledger.disjoint import Disjoint
+from holdfast.ledger.embedded import find_ledger
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
@@ -45,8 +48,9 @@ from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
 
-if TYPE_CHECKING:
-    from holdfast.ledger import Ledger, NewLedger
+EMBEDDED: Final = "embedded"
+RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
+"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
 
 
 def release(
@@ -54,12 +58,12 @@ def release(
     keep: Iterable[Statement],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
-    ledger: Ledger | NewLedger | None = None,
+    ledger: RecordedIn = EMBEDDED,
     release_id: str | None = None,
     *,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = None,
+    allow_exposed: int | None = 0,
     office: str | None = None,
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
@@ -71,10 +75,12 @@ def release(
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
-                 refused before anything is charged. None allows any number; a run file must say it.
-                 With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
-                 commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
-                 noticed; card and repr say so.
+                 refused before anything is charged. None allows any number.
+                 Budget of `dataset` (by default the table's name, or that of its file) is reserved in the `ledger` before anything is
+                 drawn, and `save` commits it; the key is then always a fresh one. "embedded" is what the command uses where none is
+                 named: that of HOLDFAST_LEDGER, else holdfast-ledger.sqlite, here in the working directory, made if needed. With
+                 ledger=None nothing is recorded, and a second draw of the same id is not noticed; card and repr say so. The same holds
+                 with a test key, unless a ledger is given, which refuses it.
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. The larger charge then counts, not the sum; ids and reason
                  are on card and statement. `progress` is called with (cells done, cells in all).
@@ -89,20 +95,38 @@ def release(
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
-    account = None
-    if ledger is not None:
-        name = dataset or table.name
-        if key is not None or release_id is None or name is None:
-            raise InvalidParameter(
-                "A release through a ledger needs release_id and dataset (or a table with a name), and draws a fresh key of its own. "
-                "Leave key out."
-            )
-        account = Account(ledger, name, secret_from_environment())
-        account.check_id(order.release_id)
+    account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
     check_mechanism(mechanism)
     made = planned(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
+
+
+def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> Account | None:
+    """Where a release from Python is charged; None without a ledger. What it would refuse is refused before anything is prepared."""
+    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
+        raise InvalidParameter(
+            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
+            field="ledger",
+        )
+    if isinstance(ledger, str) and key is not None and not key.is_private:
+        return None
+    book = find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
+    if book is None:
+        return None
+    if key is not None:
+        raise InvalidParameter(
+            "A release through a ledger draws a fresh key of its own. Leave key out, or release without a record: ledger=None.", field="key"
+        )
+    if release_id is None:
+        raise InvalidParameter(
+            "release_id is missing: every release is recorded under a name of its own. Give one, such as release_id='counties-2030-v1'; "
+            "or release without a record: ledger=None.",
+            field="release_id",
+        )
+    account = Account(book, dataset, secret_from_environment())
+    account.check_id(release_id)
+    return account
 
 
 def planned(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Law
-from holdfast.display import count_of, html_table, shorten
+from holdfast.display import shorten
 from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
@@ -116,15 +116,3 @@ class Release(Readable):
         private = "" if self.private else ", NOT PRIVATE"
         mechanism = shorten(repr(self.plan.mechanism), 110)
         return f"Release({shorten(self.id)!r}, {len(self.table)} cells, {mechanism}, {recorded}{private})"
-
-    def _repr_html_(self) -> str:
-        from holdfast.wording import describe
-
-        rows: list[tuple[str, object]] = [
-            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
-            ("Cells", len(self.table)),
-            ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
-            *self.guarantee.overview().items(),
-            ("Promise", describe(self.guarantee)),
-        ]
-        return html_table(f"Release {self.id}", rows, paragraphs=("Promise",))

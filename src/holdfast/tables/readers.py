@@ -43,6 +43,13 @@ _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 """Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
 
 
+def source_name(data: Any) -> str | None:
+    """The name of a file without folder and ending; None for a database, which says nothing of its own, and for data in memory."""
+    if is_url(data) or not isinstance(data, str | os.PathLike):
+        return None
+    return Path(os.fsdecode(data).removesuffix(".gz")).stem or None
+
+
 class Source(Protocol):
     """One readable input. `label` is what messages call it: the name of a file, without its folder."""
 
