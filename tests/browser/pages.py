@@ -45,7 +45,9 @@ def four_by_four(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
     return written(
-        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", **SAID), folder, view_base=1
+        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", ledger=None, **SAID),
+        folder,
+        view_base=1,
     )
 
 
@@ -70,7 +72,7 @@ def flights(shared_data: Path, folder: Path) -> Pages:
 def suppression(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
-    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", **SAID), folder)
+    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", ledger=None, **SAID), folder)
 
 
 def chains(shared_data: Path, folder: Path) -> Pages:
@@ -101,7 +103,7 @@ def conditional(shared_data: Path, folder: Path) -> Pages:
 def real_valued(shared_data: Path, folder: Path) -> Pages:
     release = hf.answer(
         [12.5, 7.25, 0.75, 20.5],
-        invariants=[[1, 1, 1, -1], [0, 0, 0, 1]],
+        keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",
         mechanism=hf.ProjectedLaplace(epsilon="1"),
         key=hf.NoiseKey.for_tests("answers"),

@@ -152,9 +152,9 @@ class TestCommand:
 
 class TestPython:
     def test_it_is_not_asked_unless_a_number_is_given(self) -> None:
-        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE)
+        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, ledger=None, allow_exposed=2)
         assert made.card["release"]["allow_exposed"] is None
-        assert hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=2).card["release"]["allow_exposed"] == 2
+        assert hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=2, ledger=None).card["release"]["allow_exposed"] == 2
 
     @pytest.mark.parametrize("allowed", [0, 1, 3])
     def test_another_number_is_refused_before_anything_is_charged(self, tmp_path: Path, allowed: int) -> None:
@@ -169,7 +169,7 @@ class TestPython:
     @pytest.mark.parametrize("given", [-1, 2.0, "2", True])
     def test_what_is_no_number(self, given: Any) -> None:
         with pytest.raises(InvalidParameter, match="allow_exposed is a number of cells"):
-            hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=given)
+            hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=given, ledger=None)
 
     def test_a_search_that_was_cut_says_so(self) -> None:
         found = hf.plan(GEOGRAPHY, KEEP, LAPLACE).exposure

@@ -156,9 +156,9 @@ class TestStepByStep:
         assert spent(ledger) == Fraction(1, 2)
 
     def test_arguments(self, ledger: Ledger) -> None:
-        for wrong in ({"release_id": None}, {"key": hf.NoiseKey.for_tests("x")}, {"table": hf.Table(UNIVERSE, COUNTS)}):
+        for wrong, said in (({"release_id": None}, "release_id is missing"), ({"key": hf.NoiseKey.for_tests("x")}, "draws a fresh key")):
             given_arguments: dict[str, Any] = {"table": a_table(), "release_id": "r1", "ledger": ledger} | wrong
-            with pytest.raises(InvalidParameter, match="needs release_id and dataset"):
+            with pytest.raises(InvalidParameter, match=said):
                 hf.release(keep=KEEP, mechanism=LAPLACE, **given_arguments)
         named = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, LAPLACE, ledger=ledger, release_id="r1", dataset=DATA)
         assert named.entry is not None

@@ -152,7 +152,7 @@ class TestDisksAndPlaces:
     ) -> None:
         place, options = tmp_path / "out", dict[str, Any]()
         if problem == "identical":
-            hf.release(a_table(), KEEP, LAPLACE, release_id="r1").save(place)
+            hf.release(a_table(), KEEP, LAPLACE, release_id="r1", ledger=None).save(place)
         elif problem in ("there already", "no release"):
             place.mkdir()
         elif problem == "no place":

@@ -22,7 +22,7 @@ UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
 
 def a_release(release_id: str = "one", epsilon: str = "1/4") -> Release:
     table = hf.Table(UNIVERSE, np.array([1, 2, 3, 4, 5, 6]))
-    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id)
+    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id, ledger=None)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -73,7 +73,10 @@ class TestWriting:
         for number, some in enumerate((codes[:4], codes)):
             universe = hf.Universe.product({"a": some, "b": ["1", "2"]}, allow_similar_codes=True)
             made = hf.release(
-                hf.Table(universe, np.arange(len(universe))), [hf.margin("a")], hf.RoundedProjection(epsilon=1, per="distance")
+                hf.Table(universe, np.arange(len(universe))),
+                [hf.margin("a")],
+                hf.RoundedProjection(epsilon=1, per="distance"),
+                ledger=None,
             )
             place = made.save(tmp_path / f"{number}")
             assert hf.verify(place, against=place / "kept.csv").official_totals == len(some)
@@ -81,7 +84,7 @@ class TestWriting:
     def test_a_column_name_that_readers_would_cut_off(self, tmp_path: Path) -> None:
         universe = hf.Universe.product({"a\0b": ["x", "y"]})
         with pytest.raises(OutputProblem, match=r"NUL"):
-            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1, per="distance")).save(
+            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), ledger=None).save(
                 tmp_path / "out"
             )
 

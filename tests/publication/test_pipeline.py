@@ -69,7 +69,7 @@ def a_table() -> Table:
 
 
 def a_release(mechanism: Any = LAPLACE, **options: Any) -> Release:
-    return hf.release(a_table(), KEEP, mechanism, release_id="r1", **options)
+    return hf.release(a_table(), KEEP, mechanism, release_id="r1", **{"ledger": None, **options})
 
 
 def files(folder: Path) -> dict[str, bytes]:
