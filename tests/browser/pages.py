@@ -18,6 +18,7 @@ Pages = dict[str, str]
 """Name of a page -> its HTML."""
 
 SAID: dict[str, Any] = {
+    "allow_exposed": None,
     "date": "2030-04-01",
     "office": "Statistical Office of the Eastern Counties",
     "approver": "A. Chief, Director of Statistics",

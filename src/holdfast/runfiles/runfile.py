@@ -329,7 +329,7 @@ def _run_of(name: str, toml: str) -> Run:
         revises=None if release.revises is None else Path(folder, release.revises),
         disjoint=_disjoint(release, answer),
         revises_signer=None if release.revises_signer is None else Path(folder, release.revises_signer),
-        allow_exposed=release.allow_exposed or 0,
+        allow_exposed=release.allow_exposed,
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
