@@ -167,7 +167,7 @@ class TestTheSameWithALedgerAndWithout:
     @pytest.mark.usefixtures("same_key")
     def test_step_by_step_is_what_carry_out_does(self, tmp_path: Path) -> None:
         """prepare, draw, publish; hf.release and save; and all in one: the same folder."""
-        plan, order = hf.plan(a_table(), KEEP, LAPLACE), Order("r1")
+        plan, order = hf.plan(a_table(), KEEP, LAPLACE), Order("r1", allow_exposed=0)
         assert publish(draw(plan, a_table(), order), Output(tmp_path / "steps")) == tmp_path / "steps"
         a_release().save(tmp_path / "saved", formats=Output(tmp_path).formats)
         carry_out(plan, a_table(), order, Output(tmp_path / "at once"))
