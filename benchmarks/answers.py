@@ -83,7 +83,7 @@ def release_deaths(universe: hf.Universe, true: NDArray[np.int64], places: int, 
             true,
             mechanism=hf.ProjectedGaussian(rho="1/2"),
             universe=universe,
-            invariants=KEPT_DEATHS,
+            keep=KEPT_DEATHS,
             sensitivity=1,
             places=places,
             on_grid=True,
@@ -136,7 +136,7 @@ def counties_of(path: Path, runs: int) -> Iterator[tuple[str, NDArray[np.int64],
                 true,
                 mechanism=hf.ProjectedLaplace(epsilon=CENSUS),
                 universe=universe,
-                invariants=[hf.total()],
+                keep=[hf.total()],
                 sensitivity=2,
                 on_grid=True,
                 key=NoiseKey.for_tests(f"bench {state} {run}"),
@@ -169,7 +169,7 @@ def error_rows(trials: int) -> list[Row]:
     matrix = random.integers(0, 3, (12, 20)).tolist()
     histogram = random.integers(0, 50, 20)
     kept = [[1] * 12, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]]
-    values, query = read_query(matrix, histogram, invariants=kept)
+    values, query = read_query(matrix, histogram, keep=kept)
     epsilon, delta = "1/2", "1/1000000"
     mechanisms: list[SubspaceMechanism] = [
         hf.ProjectedLaplace(epsilon=epsilon),

@@ -2,7 +2,7 @@
 
     import holdfast as hf
     table = hf.Table.from_counts("counties.csv", cells=["state", "county"], count="population")
-    release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
+    release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="counties-2030")
     release.save("out")
 
 Names are loaded when first used, so that `import holdfast` stays quick.

@@ -35,11 +35,12 @@ def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Release:
 def answers() -> Release:
     made: Release = hf.answer(
         [12.5, 7.25, 0.75, 20.5],
-        invariants=[[1, 1, 1, -1], [0, 0, 0, 1]],
+        keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",
         mechanism=hf.ProjectedLaplace(epsilon="1"),
         key=hf.NoiseKey.for_tests("a"),
         release_id="a",
+        allow_exposed=1,
     )
     return made
 

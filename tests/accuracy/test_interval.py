@@ -26,7 +26,7 @@ KEY = "intervals"
 
 
 def answered(mechanism: Any, values: Any = (0.5, 0.25, 0.25), rows: Any = (), **others: Any) -> Any:
-    given = {"invariants": rows, "sensitivity": "1", "mechanism": mechanism, "places": 4, "on_grid": True, "release_id": "a"}
+    given = {"keep": rows, "sensitivity": "1", "mechanism": mechanism, "places": 4, "on_grid": True, "release_id": "a"}
     return hf.answer(list(values), **{"key": hf.NoiseKey.for_tests(KEY), **given, **others})
 
 
@@ -293,7 +293,7 @@ class TestRefused:
             release.interval([2**62] + [0] * 7, 0.9, minus=[-(2**62)] + [0] * 7)
 
     def test_noise_that_depends_on_the_counts(self) -> None:
-        release = hf.release(TABLE, [hf.total()], hf.Conditional(epsilon=1, per="distance"))
+        release = hf.release(TABLE, [hf.total()], hf.Conditional(epsilon=1, per="distance"), ledger=None)
         with pytest.raises(InvalidParameter, match=r"holdfast\.posterior"):
             release.interval(0, 0.9)
 
@@ -333,5 +333,5 @@ class TestSimulated:
         assert np.array_equal(made.values * 16, made.tables)
 
     def test_errors_of_counts_are_whole(self) -> None:
-        made = hf.release(TABLE, [], hf.GeneralizedLaplace(epsilon=1, per="distance")).simulate(2)
+        made = hf.release(TABLE, [], hf.GeneralizedLaplace(epsilon=1, per="distance"), ledger=None).simulate(2)
         assert np.array_equal(made.values, made.tables)

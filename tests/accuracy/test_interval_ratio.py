@@ -145,7 +145,7 @@ class TestRefused:
     def test_answers_that_were_rounded(self) -> None:
         release = hf.answer(
             ["1/3", "1/3", "1/5"],
-            invariants=[[1, 1, 1]],
+            keep=[[1, 1, 1]],
             sensitivity=1,
             mechanism=hf.ProjectedLaplace(epsilon=30),
             places=3,

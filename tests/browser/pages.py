@@ -18,6 +18,7 @@ Pages = dict[str, str]
 """Name of a page -> its HTML."""
 
 SAID: dict[str, Any] = {
+    "allow_exposed": None,
     "date": "2030-04-01",
     "office": "Statistical Office of the Eastern Counties",
     "approver": "A. Chief, Director of Statistics",
@@ -45,7 +46,9 @@ def four_by_four(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
     return written(
-        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", **SAID), folder, view_base=1
+        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", ledger=None, **SAID),
+        folder,
+        view_base=1,
     )
 
 
@@ -70,7 +73,7 @@ def flights(shared_data: Path, folder: Path) -> Pages:
 def suppression(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
-    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", **SAID), folder)
+    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", ledger=None, **SAID), folder)
 
 
 def chains(shared_data: Path, folder: Path) -> Pages:
@@ -101,7 +104,7 @@ def conditional(shared_data: Path, folder: Path) -> Pages:
 def real_valued(shared_data: Path, folder: Path) -> Pages:
     release = hf.answer(
         [12.5, 7.25, 0.75, 20.5],
-        invariants=[[1, 1, 1, -1], [0, 0, 0, 1]],
+        keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",
         mechanism=hf.ProjectedLaplace(epsilon="1"),
         key=hf.NoiseKey.for_tests("answers"),

@@ -268,7 +268,7 @@ class TestShares:
         by_age = any("age" in statement.columns for statement in keep)
         if by_age:
             counts[:, :, 1] = 0
-        found = hf.release(hf.Table(self.CELLS, counts.ravel()), keep, mechanism).plan
+        found = hf.release(hf.Table(self.CELLS, counts.ravel()), keep, mechanism, ledger=None).plan
         assert found.facts.zeros is not None
         left = np.ones((5, 2, 3), dtype=np.bool_)
         left.ravel()[found.facts.zeros.cells] = False
@@ -314,4 +314,9 @@ class TestShares:
         table = hf.Table(places, np.array([2, 0, 3, 0, 4, 0]))
         for levels in (None, {"county": 1}):
             with pytest.raises(NothingLeft):
-                hf.release(table, [hf.margin("county"), hf.margin("sex")], hf.GeneralizedGaussian(rho="1/8", levels=levels, per="distance"))
+                hf.release(
+                    table,
+                    [hf.margin("county"), hf.margin("sex")],
+                    hf.GeneralizedGaussian(rho="1/8", levels=levels, per="distance"),
+                    ledger=None,
+                )

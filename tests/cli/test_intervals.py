@@ -41,13 +41,14 @@ def folder(saved: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_it_prints(folder: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
     asked: list[list[str]] = [
         ["--where", "county = '031'"],
-        ["--where", "county = '031'", "--where", "state = '17'", "--together", "--level", "0.9"],
+        ["--where", "county = '031'", "--where", "state = '17'", "--level", "0.9"],
         ["--where", "county = '031'", "--minus", "county = '043'"],
         ["--where", "county = '001'", "--percent-of", "state = '18'", "--nonnegative"],
         ["--where", "county = '031'", "--over", "county = '003'"],
         ["--where", "county = '031'", "--over", "county = '001'", "--level", "0.999"],
-        ["--by", "county", "--together"],
+        ["--by", "county"],
         ["--by", "state"],
+        ["--by", "county", "--each"],
     ]
     for arguments in asked:
         ran = run("interval", "out", *arguments)
@@ -62,11 +63,11 @@ def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -
     (one,) = made["intervals"]
     assert one.pop("name") == "county = '031' minus county = '043'"
     assert one == loaded.interval({"county": "031"}, 0.95, minus={"county": "043"}).to_fields()
-    several = json.loads(run("interval", "out", "--by", "state", "--by", "county", "--together", "--level", "0.9", "--json").out)
+    several = json.loads(run("interval", "out", "--by", "state", "--by", "county", "--level", "0.9", "--json").out)
     assert several["joint"] == "union bound"
     assert [one["name"] for one in several["intervals"]][:2] == ["state 17, county 031", "state 17, county 043"]
     assert [one["high"] for one in several["intervals"]] == [one.high for one in loaded.intervals(by=["state", "county"], level=0.9)]
-    drawn = json.loads(run("interval", "out", "--where", "county = '031'", "--simulated", "--json").out)["intervals"]
+    drawn = json.loads(run("interval", "out", "--where", "county = '031'", "--method", "simulated", "--json").out)["intervals"]
     assert (drawn[0]["method"], drawn[0]["doubt"], drawn[0]["covered"]) == ("simulated", 1e-6, None)
 
 
@@ -82,7 +83,7 @@ def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -
         (["--by", "town"], 2, "The table has the columns state, county"),
         (["--by", "state", "--where", "county = '031'"], 2, "--where"),
         (["--by", "state", "--minus", "county = '031'"], 2, "--where"),
-        (["--where", "county = '031'", "--minus", "county = '043'", "--together"], 2, "--together is for sums"),
+        (["--where", "county = '031'", "--where", "county = '001'", "--minus", "county = '043'"], 2, "each for itself. Say so with --each"),
         (["--where", "county = '031'", "--minus", "county = '043'", "--over", "county = '043'"], 2, "one thing"),
     ],
 )

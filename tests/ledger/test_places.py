@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, LedgerProblem
+from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 from holdfast.ledger import Ledger, store
-from tests.ledger.helpers import DATA, bring, grant, reserve, rows, run_sql, the_store
+from tests.ledger.helpers import DATA, grant, reserve, rows, run_sql, the_store
 
 
 def test_a_ledger_is_made_only_when_asked(place: str) -> None:
@@ -126,37 +126,39 @@ def test_a_wrong_password_is_not_shown(server: str) -> None:
     assert not {"hunter2", "office"} & set(str(caught.value).replace("'", " ").split())
 
 
-def test_older_tables_are_migrated_and_later_ones_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Ledger.open(place, create=True)
-    grant(old)
-    held = bring(old, "staged")
-    before = rows(old)
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "MIGRATIONS", [*store.MIGRATIONS, ("CREATE TABLE holdfast_notes (note TEXT)",)])
-        new = Ledger.open(place)
-        assert rows(new, "holdfast_notes") == []
-        assert rows(new) == before
-        assert new.verify([held.head]) == []
-        new.commit(held)
-        assert Ledger.open(place).verify() == []  # and a second time there is nothing to do
-    with pytest.raises(LedgerProblem, match="have version 3, and this Holdfast knows versions up to 2"):
+@pytest.mark.parametrize(("version", "said"), [(1, "begin a new ledger"), (2, "begin a new ledger"), (99, "Install a later Holdfast")])
+@pytest.mark.parametrize("how", [{}, {"create": True}, {"read_only": True}])
+def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, version: int, said: str, how: dict[str, bool]) -> None:
+    ledger = Ledger.open(place, create=True)
+    grant(ledger)
+    before = rows(ledger)
+    run_sql(ledger, f"UPDATE holdfast_meta SET value = '{version}' WHERE name = 'schema'")
+    with pytest.raises(LedgerProblem, match=f"have version {version}, and this Holdfast uses version {store.VERSION}") as caught:
+        Ledger.open(place, **how)  # type: ignore[arg-type]
+    assert said in str(caught.value)
+    run_sql(ledger, f"UPDATE holdfast_meta SET value = '{store.VERSION}' WHERE name = 'schema'")
+    assert rows(Ledger.open(place)) == before
+
+
+def test_tables_as_version_1_had_them_are_refused_by_version(place: str) -> None:
+    """Their shape is another one too: what is said is the version, not that someone changed them."""
+    ledger = Ledger.open(place, create=True)
+    run_sql(
+        ledger,
+        "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_check TO input_digest",
+        "UPDATE holdfast_meta SET value = '1' WHERE name = 'schema'",
+    )
+    with pytest.raises(LedgerProblem, match="have version 1, and this Holdfast uses") as caught:
         Ledger.open(place)
-    with pytest.raises(LedgerProblem, match="Install a later Holdfast"):
-        Ledger.open(place, create=True)
+    assert not isinstance(caught.value, LedgerBroken)
 
 
-def test_a_migration_that_fails_changes_nothing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    grant(Ledger.open(place, create=True))
+def test_tables_that_could_not_be_made_leave_nothing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(
-            store, "MIGRATIONS", [*store.MIGRATIONS, ("CREATE TABLE holdfast_notes (note TEXT)", "CREATE TABLE holdfast_meta (x TEXT)")]
-        )
+        patch.setattr(store, "SCHEMA", (*store.SCHEMA, "CREATE TABLE holdfast_meta (x TEXT)"))
         with pytest.raises(LedgerProblem):
-            Ledger.open(place)
-    ledger = Ledger.open(place)
-    assert ledger.verify() == []
-    with pytest.raises(HoldfastError):
-        rows(ledger, "holdfast_notes")
+            Ledger.open(place, create=True)
+    assert Ledger.open(place, create=True).verify() == []
 
 
 def test_a_missing_table_is_noticed(place: str) -> None:

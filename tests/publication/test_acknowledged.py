@@ -151,10 +151,14 @@ class TestCommand:
 
 
 class TestPython:
-    def test_it_is_not_asked_unless_a_number_is_given(self) -> None:
-        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE)
-        assert made.card["release"]["allow_exposed"] is None
-        assert hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=2).card["release"]["allow_exposed"] == 2
+    def test_where_nothing_is_said_none_may_be_exposed(self) -> None:
+        with pytest.raises(NotAcknowledged, match="nothing says that this is allowed"):
+            hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, ledger=None)
+
+    @pytest.mark.parametrize("allowed", [2, None])
+    def test_the_number_or_any(self, allowed: int | None) -> None:
+        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=allowed, ledger=None)
+        assert made.card["release"]["allow_exposed"] == allowed
 
     @pytest.mark.parametrize("allowed", [0, 1, 3])
     def test_another_number_is_refused_before_anything_is_charged(self, tmp_path: Path, allowed: int) -> None:
@@ -169,7 +173,7 @@ class TestPython:
     @pytest.mark.parametrize("given", [-1, 2.0, "2", True])
     def test_what_is_no_number(self, given: Any) -> None:
         with pytest.raises(InvalidParameter, match="allow_exposed is a number of cells"):
-            hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=given)
+            hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=given, ledger=None)
 
     def test_a_search_that_was_cut_says_so(self) -> None:
         found = hf.plan(GEOGRAPHY, KEEP, LAPLACE).exposure

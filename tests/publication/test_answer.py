@@ -52,8 +52,8 @@ UNIVERSE = hf.Universe.product({"group": ["a", "b", "c"], "hour": ["1", "2"]})
 
 
 def answered(values: Any = (0.5, -1.25, 3, 0.125, 2, -4), **given_: Any) -> Any:
-    given_ = {"invariants": [[1] * 6], "sensitivity": "2", "mechanism": MECHANISMS[0], "release_id": "answers", **given_}
-    return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
+    given_ = {"keep": [[1] * 6], "sensitivity": "2", "mechanism": MECHANISMS[0], "release_id": "answers", **given_}
+    return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_, allow_exposed=None)
 
 
 class TestGrid:
@@ -163,20 +163,20 @@ class TestTheWholeWay:
 
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
-        card = hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance")).card
+        card = hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance"), ledger=None).card
         assert card["table"]["grid"] is None
         assert card["guarantee"]["answers"] is None
 
     def test_zeros_and_small_numbers_are_written_in_plain_digits(self, tmp_path: Path) -> None:
         """Arrow writes a decimal of zero as 0E-20."""
-        release = answered([0, 0, 0, 0, 0, 2.0**-20], invariants=[[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], places=20)
+        release = answered([0, 0, 0, 0, 0, 2.0**-20], keep=[[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], places=20)
         folder = release.save(tmp_path / "out")
         assert "E" not in (folder / "kept.csv").read_text() + (folder / "exposed.csv").read_text()
         hf.verify(folder)
 
     def test_statements_over_a_universe(self, tmp_path: Path) -> None:
         keep = [hf.margin("group"), hf.margin("hour")]
-        release = answered(invariants=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)
+        release = answered(keep=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)
         shaped = release.table.values.reshape(3, 2)
         assert shaped.sum(axis=1).tolist() == [-0.75, 3.125, -2]
         assert shaped.sum(axis=0).tolist() == [5.5, -5.125]
@@ -186,7 +186,12 @@ class TestTheWholeWay:
     def test_a_query_matrix_times_a_histogram(self) -> None:
         query, histogram = [["1/2", 0, 1], [0, 1, 1], [1, 1, 0]], [4, 6, 1]
         release = hf.answer(
-            query, histogram, invariants=[["1/3", "1/3", "1/3"]], mechanism=hf.ProjectedLaplace(epsilon=1), names=["x", "y", "z"]
+            query,
+            histogram,
+            keep=[["1/3", "1/3", "1/3"]],
+            mechanism=hf.ProjectedLaplace(epsilon=1),
+            names=["x", "y", "z"],
+            ledger=None,
         )
         assert release.table.values.sum() == 3 + 7 + 10
         assert release.plan.facts.grid == Grid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
@@ -207,7 +212,7 @@ class TestTheWholeWay:
     def test_the_reach_is_that_of_neighbours_with_the_same_invariants(self, mechanism: Any, neighbours: Any) -> None:
         """All pairs of histograms, in full; the last kind of person is far away, and seen in the invariant by itself."""
         query = np.array([[1, 0, 0, 1, 9], [0, 1, 0, -1, 9], [0, 0, 1, 0, 9]])
-        release = hf.answer(query.tolist(), [5, 3, 2, 9, 4], invariants=[[1, 1, 1]], mechanism=mechanism, neighbours=neighbours)
+        release = hf.answer(query.tolist(), [5, 3, 2, 9, 4], keep=[[1, 1, 1]], mechanism=mechanism, neighbours=neighbours, ledger=None)
         people = list(np.eye(5, dtype=np.int64))
         changes = [a - b for a in people for b in people] if neighbours == "replace-one" else people
         unseen = [v for v in (query @ change for change in changes) if v.sum() == 0]
@@ -219,21 +224,21 @@ class TestTheWholeWay:
     def test_a_promise_for_nobody_is_refused(self) -> None:
         given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace(epsilon="1")}
         with pytest.raises(NothingLeft, match="No person can change alone"):
-            hf.answer([[1, 0], [0, 1]], [17, 5], invariants=[["0.37", "1.21"]], **given_)
+            hf.answer([[1, 0], [0, 1]], [17, 5], keep=[["0.37", "1.21"]], **given_)
         prefixes = [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
         with pytest.raises(NothingLeft, match="Take neighbours='replace-one'"):
-            hf.answer(prefixes, [3, 4, 5], invariants=[[0, 0, 1]], neighbours="add-remove", **given_)
+            hf.answer(prefixes, [3, 4, 5], keep=[[0, 0, 1]], neighbours="add-remove", **given_)
 
     def test_answers_and_totals_of_zero_are_drawn_like_others(self) -> None:
         """With counts, a kept total of 0 makes its cells 0; answers may be negative."""
-        release = answered([1, -1, 0, 0, 2, 3], invariants=[[1, 1, 1, 1, 0, 0]], on_grid=True)
+        release = answered([1, -1, 0, 0, 2, 3], keep=[[1, 1, 1, 1, 0, 0]], on_grid=True)
         assert np.count_nonzero(release.table.counts[:4]) == 4
         assert release.table.counts[:4].sum() == 0
         assert not release.table.exposed.any()
         assert not release.guarantee.relation.non_negative
 
     def test_answers_that_the_invariants_fix_are_exposed(self, tmp_path: Path) -> None:
-        release = answered(invariants=[[1, 0, 0, 0, 0, 0]], places=3)
+        release = answered(keep=[[1, 0, 0, 0, 0, 0]], places=3)
         assert release.table.exposed.tolist() == [True] + [False] * 5
         folder = release.save(tmp_path / "out")
         assert (folder / "exposed.csv").read_text() == '"answer","value","why"\n"1",0.500,"structure"\n'
@@ -259,7 +264,7 @@ class TestAPromiseForNobody:
 
     @staticmethod
     def made(values: Any = (17, 5), rows: Any = (("0.37", "1.21"),), **given_: Any) -> Any:
-        given_ = {"mechanism": hf.ProjectedLaplace(epsilon="1"), "sensitivity": 2, "on_grid": True, "invariants": rows, **given_}
+        given_ = {"mechanism": hf.ProjectedLaplace(epsilon="1"), "sensitivity": 2, "on_grid": True, "keep": rows, **given_}
         with pytest.warns(HoldfastWarning, match=r"No person can change alone.*promise for nobody.*Keep fewer invariants"):
             return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
 
@@ -314,7 +319,7 @@ class TestAPromiseForNobody:
     def test_a_move_within_reach_is_no_reason_to_warn(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            release = answered([17, 5], invariants=[[1, 1]], on_grid=True)
+            release = answered([17, 5], keep=[[1, 1]], on_grid=True)
         assert "WARNING" not in str(release.plan)
         assert release.guarantee.person == release.guarantee.answers.reach
 
@@ -347,7 +352,7 @@ class TestOfficialTotals:
             hf.verify(folder, against=hf.Table(UNIVERSE, np.arange(6)))
 
     def test_a_kept_margin_and_the_whole_table(self, tmp_path: Path) -> None:
-        folder = answered(invariants=[hf.margin("group"), hf.total()], universe=UNIVERSE, places=12).save(tmp_path / "out")
+        folder = answered(keep=[hf.margin("group"), hf.total()], universe=UNIVERSE, places=12).save(tmp_path / "out")
         margin, whole = tmp_path / "margin.csv", tmp_path / "whole.csv"
         margin.write_text("rate,group\n3.125,b\n-0.75,a\n-2,c\n")
         assert hf.verify(folder, against=margin).official_totals == 3
@@ -367,7 +372,7 @@ class TestOfficialTotals:
         """The totals .7 and 1 of .1 + .6 and .8 + .2: only the second is a multiple of 1/8."""
         universe = hf.Universe.product({"group": ["a", "b"], "hour": ["1", "2"]})
         with pytest.warns(HoldfastWarning, match="rounded to the grid"):
-            release = answered(["0.1", "0.6", "0.8", "0.2"], invariants=[hf.margin("group")], universe=universe, places=3)
+            release = answered(["0.1", "0.6", "0.8", "0.2"], keep=[hf.margin("group")], universe=universe, places=3)
         folder = release.save(tmp_path / "out")
         whole = tmp_path / "whole.csv"
         whole.write_text("group,hour,rate\na,1,0.3\na,2,0.4\nb,1,0.5\nb,2,0.5\n")  # other answers with the same totals
@@ -395,7 +400,7 @@ class TestNothingConfidential:
     )
     def test_values_that_are_not_finite_are_refused_without_being_shown(self, values: list[Any]) -> None:
         with pytest.raises(InvalidParameter, match=r"Answer [12] is not a finite number") as problem:
-            hf.answer(values, invariants=[[1, 1]], sensitivity=1, mechanism=MECHANISMS[0])
+            hf.answer(values, keep=[[1, 1]], sensitivity=1, mechanism=MECHANISMS[0], ledger=None)
         assert not any(str(value) in str(problem.value) for value in values if value is not None)
         assert problem.value.__cause__ is None
         assert problem.value.__context__ is None
@@ -407,9 +412,9 @@ class TestDoubles:
     @pytest.mark.parametrize("kind", [list, np.array, lambda values: np.array(values, dtype=np.float32)], ids=["list", "64", "32"])
     def test_equal_decimal_totals_are_kept_alike(self, kind: Any) -> None:
         """As doubles .1 + .4 lies above 1/2 and .15 + .35 below: rounded to whole numbers one total would always be 1, the other 0."""
-        given_: dict[str, Any] = {"invariants": [[1, 1]], "sensitivity": 2, "places": 0, "mechanism": MECHANISMS[0]}
+        given_: dict[str, Any] = {"keep": [[1, 1]], "sensitivity": 2, "places": 0, "mechanism": MECHANISMS[0]}
         with pytest.warns(HoldfastWarning, match="kept as rounded"):
-            totals = [hf.answer(kind(values), **given_).table.values.sum() for values in ([0.1, 0.4], [0.15, 0.35])]
+            totals = [hf.answer(kind(values), **given_, ledger=None).table.values.sum() for values in ([0.1, 0.4], [0.15, 0.35])]
         assert totals[0] == totals[1]
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -452,13 +457,13 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("given_", "error", "message"),
         [
-            ({"invariants": np.eye(6, dtype=int)}, NothingLeft, "nothing is left to protect"),
-            ({"invariants": [[0.5] * 6]}, InexactParameter, "Write the string '0.5' instead"),
-            ({"invariants": np.ones((1, 6))}, InexactParameter, "must be exact"),
-            ({"invariants": [[1] * 5]}, InvalidParameter, "rows of one length: 6 numbers each, one for each column. Row 1 has 5"),
-            ({"invariants": [[0.5] + [1] * 5]}, InexactParameter, "an entry of the matrix of invariants must be exact"),
-            ({"invariants": [[10**30] + [1] * 5]}, InvalidParameter, "numbers of few digits"),
-            ({"invariants": [["1.4142135623730951"] + [1] * 5]}, InvalidParameter, "an irrational number has no exact one"),
+            ({"keep": np.eye(6, dtype=int)}, NothingLeft, "nothing is left to protect"),
+            ({"keep": [[0.5] * 6]}, InexactParameter, "Write the string '0.5' instead"),
+            ({"keep": np.ones((1, 6))}, InexactParameter, "must be exact"),
+            ({"keep": [[1] * 5]}, InvalidParameter, "rows of one length: 6 numbers each, one for each column. Row 1 has 5"),
+            ({"keep": [[0.5] + [1] * 5]}, InexactParameter, "an entry of the matrix of invariants must be exact"),
+            ({"keep": [[10**30] + [1] * 5]}, InvalidParameter, "numbers of few digits"),
+            ({"keep": [["1.4142135623730951"] + [1] * 5]}, InvalidParameter, "an irrational number has no exact one"),
             ({"mechanism": None}, InvalidParameter, "mechanism is what draws the noise.* Got NoneType"),
             ({"mechanism": hf.ProjectedLaplace}, InvalidParameter, "Got the class ProjectedLaplace: write its budget"),
             ({"sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
@@ -477,7 +482,7 @@ class TestBadInput:
             ({"mechanism": hf.ProjectedGaussian(epsilon="1", delta="1e-6", calibration="paper")}, InvalidParameter, "no other calibration"),
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
-            ({"invariants": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
+            ({"keep": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
             ({"sensitivity": "1e-9"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
             ({"sensitivity": "1e-400"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
             ({"sensitivity": "1e-400", "mechanism": MECHANISMS[2]}, InvalidParameter, "No grid has more than 24 places"),
@@ -503,7 +508,7 @@ class TestBadInput:
     @pytest.mark.parametrize("values", [{1, 2, 3, 4, 5, 6}, frozenset([1, 2]), dict.fromkeys(range(6))], ids=["set", "frozenset", "dict"])
     def test_values_without_an_order_are_refused(self, values: Any) -> None:
         with pytest.raises(InvalidParameter, match="in their order"):
-            hf.answer(values, sensitivity=1, mechanism=MECHANISMS[0])
+            hf.answer(values, sensitivity=1, mechanism=MECHANISMS[0], ledger=None)
 
     def test_a_query_matrix_decides_whether_its_answers_are_on_the_grid(self) -> None:
         """Thirds that happen to be whole numbers are no multiples of the step for other histograms."""
@@ -512,10 +517,10 @@ class TestBadInput:
         for places in (None, 10):
             with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
                 hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
-        rounded = hf.answer(thirds, [3, 3], **given_).guarantee.answers
+        rounded = hf.answer(thirds, [3, 3], **given_, ledger=None).guarantee.answers
         assert rounded is not None
         assert not rounded.on_grid
-        halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_).guarantee.answers
+        halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_, ledger=None).guarantee.answers
         assert halves is not None
         assert (halves.on_grid, halves.places) == (True, 1)
 
@@ -524,7 +529,7 @@ class TestBadInput:
 
     def test_noise_too_narrow_for_its_grid_is_refused_with_what_to_do(self) -> None:
         codes = [str(code) for code in range(40)]
-        given: dict[str, Any] = {"universe": hf.Universe.product({"a": codes, "b": codes}), "invariants": [hf.margin("a"), hf.margin("b")]}
+        given: dict[str, Any] = {"universe": hf.Universe.product({"a": codes, "b": codes}), "keep": [hf.margin("a"), hf.margin("b")]}
         with pytest.raises(NoExactSampler, match=r"Use more places.*projected-laplace"):
             answered(range(1600), **given, on_grid=True, mechanism=hf.ProjectedGaussian(rho=10))
 
@@ -536,18 +541,18 @@ class TestBadInput:
 
     def test_mechanisms_of_answers_are_not_for_counts(self) -> None:
         with pytest.raises(InvalidParameter, match=r"use hf\.answer"):
-            hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(epsilon=1))
+            hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(epsilon=1), ledger=None)
 
     def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
         with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):
             answered(["1/3"] + [0] * 5, places=6)
         with pytest.warns(HoldfastWarning, match=r"2 invariants have values .*: they are kept .* keep them exactly"):
-            answered(["1/3"] + [0] * 5, invariants=[[1] * 6, [1, 1, 0, 0, 0, 0]], places=6)
+            answered(["1/3"] + [0] * 5, keep=[[1] * 6, [1, 1, 0, 0, 0, 0]], places=6)
 
     @pytest.mark.filterwarnings("ignore:1 invariant has a value")
     def test_an_invariant_off_the_grid_is_told_by_card_and_pages(self, tmp_path: Path) -> None:
         rows = [[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
-        folder = answered(["1/3"] + [0] * 5, invariants=rows, places=6).save(tmp_path / "out")
+        folder = answered(["1/3"] + [0] * 5, keep=rows, places=6).save(tmp_path / "out")
         assert json.loads((folder / "card.json").read_text())["table"]["grid"]["moved"] == 1
         said = "1 of 2 kept totals had to be rounded: their true values are not on the grid."
         for page in ("statement.html", "report.html"):
@@ -556,7 +561,7 @@ class TestBadInput:
         assert "Kept exactly" not in (folder / "statement.html").read_text()
         assert "Distance between the released and the rounded true value" in (folder / "report.html").read_text()
         hf.verify(folder)
-        kept = answered(["1/3", "-1/3"] + [0] * 4, invariants=rows, places=6).save(tmp_path / "kept")
+        kept = answered(["1/3", "-1/3"] + [0] * 4, keep=rows, places=6).save(tmp_path / "kept")
         assert json.loads((kept / "card.json").read_text())["table"]["grid"]["moved"] == 0
         assert not any("had to be rounded" in (kept / page).read_text() for page in ("statement.html", "report.html"))
 

@@ -111,7 +111,7 @@ def test_answers_rounded_cell_by_cell_give_themselves_away_and_by_the_lattice_no
                 hf.answer(
                     given_answers,
                     mechanism=hf.ProjectedLaplace(epsilon=1),
-                    invariants=[[1, 1, 1]],
+                    keep=[[1, 1, 1]],
                     sensitivity=1,
                     places=10,
                     on_grid=on_grid,

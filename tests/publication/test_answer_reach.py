@@ -165,7 +165,7 @@ class TestLedger:
         ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
         given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "sensitivity": 1, "mechanism": LAPLACE}
         for name, values, rows in (("sum", [1, 2, 3], [[1] * 3]), ("two", [1, 2, 3], [[1, 1, 0]]), ("other", [1, 2], [[1, 1]])):
-            hf.answer(values, invariants=rows, release_id=name, **given).save(tmp_path / name)
+            hf.answer(values, keep=rows, release_id=name, **given).save(tmp_path / name)
         exposed = {
             release.release_id: ReleaseExposure.from_fields(release.facts["exposed"])
             for release in ledger.account("data").releases.values()
@@ -186,6 +186,6 @@ class TestLedger:
     def test_a_list_of_cells_that_came_with_the_data_is_told(self) -> None:
         frame = pa.table({"town": ["a", "b"], "n": [1, 2]})
         listed = hf.Table.from_counts(frame, cells=["town"], count="n").universe
-        release = hf.answer([1, 2], invariants=[[1, 1]], universe=listed, sensitivity=1, mechanism=LAPLACE)
+        release = hf.answer([1, 2], keep=[[1, 1]], universe=listed, sensitivity=1, mechanism=LAPLACE, ledger=None)
         assert release.card["guarantee"]["relation"] == "data sets with the same invariants and the same cells"
         assert "that a cell is on it is not protected" in hf.describe(release)

@@ -32,7 +32,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication import booking, folder, pipeline
+from holdfast.publication import booking, folder, publishing
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (
@@ -73,7 +73,7 @@ class TestStepByStep:
 
         monkeypatch.setattr(hf.NoiseKey, "seal", note("seal", seal))
         monkeypatch.setattr(BoundRelease, "draw", note("draw", BoundRelease.draw))
-        for module, step in ((pipeline, "fill_folder"), (booking, "put_in_place")):
+        for module, step in ((publishing, "fill_folder"), (booking, "put_in_place")):
             monkeypatch.setattr(module, step, note(step, getattr(module, step)))
         monkeypatch.setenv("HOLDFAST_KEY", SECRET.decode())
         made = a_release(ledger)
@@ -156,9 +156,9 @@ class TestStepByStep:
         assert spent(ledger) == Fraction(1, 2)
 
     def test_arguments(self, ledger: Ledger) -> None:
-        for wrong in ({"release_id": None}, {"key": hf.NoiseKey.for_tests("x")}, {"table": hf.Table(UNIVERSE, COUNTS)}):
+        for wrong, said in (({"release_id": None}, "release_id is missing"), ({"key": hf.NoiseKey.for_tests("x")}, "draws a fresh key")):
             given_arguments: dict[str, Any] = {"table": a_table(), "release_id": "r1", "ledger": ledger} | wrong
-            with pytest.raises(InvalidParameter, match="needs release_id and dataset"):
+            with pytest.raises(InvalidParameter, match=said):
                 hf.release(keep=KEEP, mechanism=LAPLACE, **given_arguments)
         named = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, LAPLACE, ledger=ledger, release_id="r1", dataset=DATA)
         assert named.entry is not None

@@ -74,7 +74,7 @@ class TestAskedFor:
 
     @pytest.mark.parametrize(("mechanism", "words"), ASKED_OF_ANSWERS, ids=[repr(mechanism) for mechanism, _ in ASKED_OF_ANSWERS])
     def test_comes_first_for_answers_too(self, mechanism: Any, words: str) -> None:
-        release = hf.answer([1, 2], invariants=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
+        release = hf.answer([1, 2], keep=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
         assert f"Budget     requested: {words}" in str(release.plan).splitlines()
         assert release.card["guarantee"]["words"].startswith(f"Requested: {words}. ")
 
@@ -160,7 +160,8 @@ class TestAskedFor:
 class TestApproval:
     def test_date_office_and_approver_stand_on_card_and_statement(self, tmp_path: Path) -> None:
         said = {"date": "2030-04-01", "office": "Office of <Towns>", "approver": "A. Chief, Director"}
-        release = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), release_id="r1", **said)  # type: ignore[arg-type]
+        mechanism = hf.GeneralizedLaplace(epsilon=1, per="distance")
+        release = hf.release(a_table(), [hf.margin("a")], mechanism, release_id="r1", ledger=None, **said)  # type: ignore[arg-type]
         folder = release.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())["release"]
         assert {name: card[name] for name in said} == said
@@ -169,7 +170,7 @@ class TestApproval:
         assert hf.verify(folder)
 
     def test_nothing_is_made_up(self) -> None:
-        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance")).card["release"]
+        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), ledger=None).card["release"]
         assert (card["date"], card["office"], card["approver"]) == (None, None, None)
 
     @pytest.mark.parametrize("value", ["", " ", "two\nlines", "x" * 201, 3])

@@ -41,7 +41,9 @@ def shifted(by: int) -> hf.Table:
 def declared(ledger: Ledger | None, name: str = "south", disjoint: Any = APART, **options: Any) -> Any:
     """A release that shares no person with an earlier one, as the office says."""
     given = {"mechanism": LAPLACE, "keep": KEEP, "table": a_table(), **options}
-    return hf.release(given["table"], given["keep"], given["mechanism"], ledger=ledger, release_id=name, disjoint=disjoint)
+    return hf.release(
+        given["table"], given["keep"], given["mechanism"], ledger=ledger, release_id=name, disjoint=disjoint, allow_exposed=None
+    )
 
 
 @pytest.fixture
@@ -260,7 +262,7 @@ class TestCards:
         assert "The card of 'south' declares something else as disjoint than event" in found.err
 
     def test_a_card_without_a_ledger_cannot_declare_anything(self, tmp_path: Path) -> None:
-        folder = hf.release(a_table(), KEEP, LAPLACE, release_id="south").save(tmp_path / "out")
+        folder = hf.release(a_table(), KEEP, LAPLACE, release_id="south", ledger=None).save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())
         card["release"]["disjoint"] = APART
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")

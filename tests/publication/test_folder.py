@@ -15,7 +15,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication import folder as folder_module
-from holdfast.publication import pipeline
+from holdfast.publication import publishing
 from holdfast.publication.release import Release
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
@@ -23,7 +23,7 @@ UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
 
 def a_release(release_id: str = "one", epsilon: str = "1/4") -> Release:
     table = hf.Table(UNIVERSE, np.array([1, 2, 3, 4, 5, 6]))
-    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id)
+    return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id, ledger=None)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -74,7 +74,10 @@ class TestWriting:
         for number, some in enumerate((codes[:4], codes)):
             universe = hf.Universe.product({"a": some, "b": ["1", "2"]}, allow_similar_codes=True)
             made = hf.release(
-                hf.Table(universe, np.arange(len(universe))), [hf.margin("a")], hf.RoundedProjection(epsilon=1, per="distance")
+                hf.Table(universe, np.arange(len(universe))),
+                [hf.margin("a")],
+                hf.RoundedProjection(epsilon=1, per="distance"),
+                ledger=None,
             )
             place = made.save(tmp_path / f"{number}")
             assert hf.verify(place, against=place / "kept.csv").official_totals == len(some)
@@ -82,7 +85,7 @@ class TestWriting:
     def test_a_column_name_that_readers_would_cut_off(self, tmp_path: Path) -> None:
         universe = hf.Universe.product({"a\0b": ["x", "y"]})
         with pytest.raises(OutputProblem, match=r"NUL"):
-            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1, per="distance")).save(
+            hf.release(hf.Table(universe, np.arange(2)), [hf.total()], hf.RoundedProjection(epsilon=1, per="distance"), ledger=None).save(
                 tmp_path / "out"
             )
 
@@ -129,13 +132,13 @@ class TestRefusals:
 
     def test_a_folder_that_is_filled_meanwhile_is_left_as_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "out").mkdir()
-        fill = pipeline.fill_folder
+        fill = publishing.fill_folder
 
         def meanwhile(*given: Any) -> None:
             fill(*given)
             (tmp_path / "out" / "thesis").write_text("mine")
 
-        monkeypatch.setattr(pipeline, "fill_folder", meanwhile)
+        monkeypatch.setattr(publishing, "fill_folder", meanwhile)
         with pytest.raises(OutputExists, match="appeared in the meantime"):
             a_release().save(tmp_path / "out")
         assert (tmp_path / "out" / "thesis").read_text() == "mine"

@@ -48,7 +48,7 @@ def a_plan(*keep: Any, universe: hf.Universe = BY_AGE) -> Plan:
 
 def release(ledger: Ledger, name: str, *keep: Any, universe: hf.Universe = BY_AGE) -> list[str]:
     """What the ledger then holds that it exposes, in sentences."""
-    hf.release(a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name)
+    hf.release(a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name, allow_exposed=None)
     held = ledger.reservation("d", name)
     assert held is not None
     exposed = ReleaseExposure.from_fields(held.facts["exposed"])

@@ -55,7 +55,7 @@ def test_the_message_is_the_same_whichever_sums_are_broken_and_by_how_much() -> 
     for place, (cell, count) in enumerate([(1, 1), (3, 4), (5, 700), (7, 12)]):
         others[place][cell] = count
     others.append(WHOLE + 1)
-    messages = {refused(ContradictingTotals, lambda t=t: hf.release(hf.Table(UNIVERSE, t), KEEP, LAPLACE)) for t in others}  # type: ignore[misc]
+    messages = {refused(ContradictingTotals, lambda t=t: hf.release(hf.Table(UNIVERSE, t), KEEP, LAPLACE, ledger=None)) for t in others}  # type: ignore[misc]
     (message,) = messages
     assert not [name for name in ("age=", "14", "sex=") if name in message]
 
@@ -189,6 +189,6 @@ def test_identities_in_run_files(identities: str, holds: bool, tmp_path: Path) -
     run = load_run(tmp_path / "run.toml")
     table = run.read_table()
     if holds:
-        assert len(hf.release(table, run.keep, run.mechanism).table.counts) == 8
+        assert len(hf.release(table, run.keep, run.mechanism, ledger=None, allow_exposed=None).table.counts) == 8
     else:
-        refused(ContradictingTotals, lambda: hf.release(table, run.keep, run.mechanism))
+        refused(ContradictingTotals, lambda: hf.release(table, run.keep, run.mechanism, ledger=None, allow_exposed=None))

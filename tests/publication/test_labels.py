@@ -326,12 +326,12 @@ class TestIntervals:
 
     def test_views_have_the_names_of_levels_beside_the_columns(self, work):
         release = _released(work)
-        fields = release.publication_view().to_fields()
+        fields = release.view().to_fields()
         assert fields["levels"] == ["state", "state, county", "state, county, sex"]
         assert fields["level_labels"] == ["state", "state, County", "state, County, Sex"]
-        assert "level_labels" not in _released(work, labelled=False).publication_view().to_fields()
+        assert "level_labels" not in _released(work, labelled=False).view().to_fields()
         with pytest.raises(InvalidParameter, match=r"Illinois"):
-            release.publication_view(base=5)
+            release.view(base=5)
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,11 @@ MADE: dict[str, tuple[list[Any], Any]] = {
 def released(name: str, release_id: str) -> Release:
     said: dict[str, Any] = {"key": hf.NoiseKey.for_tests(name), "release_id": release_id}
     if name == "a grid":
-        made: Release = hf.answer([12.5, 7.25], invariants=[[1, 1]], sensitivity="1/2", mechanism=hf.ProjectedLaplace(epsilon="1"), **said)
+        made: Release = hf.answer([12.5, 7.25], keep=[[1, 1]], sensitivity="1/2", mechanism=hf.ProjectedLaplace(epsilon="1"), **said)
         return made
     keep, mechanism = MADE[name]
     exposed = {"allow_exposed": 2} if name == "totals that fix cells" else {}
-    return hf.release(TABLE, keep, mechanism, **said | exposed | ({"key": None} if name == "suppression" else {}))
+    return hf.release(TABLE, keep, mechanism, **said | exposed | ({"key": None} if name == "suppression" else {}), ledger=None)
 
 
 @pytest.mark.parametrize("name", [*MADE, "a grid"])

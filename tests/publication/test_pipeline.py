@@ -23,7 +23,8 @@ from holdfast.publication import card_content
 from holdfast.publication.booking import Account, Unbooked
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
-from holdfast.publication.pipeline import carry_out, draw, publish
+from holdfast.publication.pipeline import carry_out, draw
+from holdfast.publication.publishing import publish
 from holdfast.publication.release import Release
 from holdfast.randomness.claims import Claims
 from holdfast.tables import Table
@@ -68,7 +69,7 @@ def a_table() -> Table:
 
 
 def a_release(mechanism: Any = LAPLACE, **options: Any) -> Release:
-    return hf.release(a_table(), KEEP, mechanism, release_id="r1", **options)
+    return hf.release(a_table(), KEEP, mechanism, release_id="r1", **{"ledger": None, **options})
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -166,7 +167,7 @@ class TestTheSameWithALedgerAndWithout:
     @pytest.mark.usefixtures("same_key")
     def test_step_by_step_is_what_carry_out_does(self, tmp_path: Path) -> None:
         """prepare, draw, publish; hf.release and save; and all in one: the same folder."""
-        plan, order = hf.plan(a_table(), KEEP, LAPLACE), Order("r1")
+        plan, order = hf.plan(a_table(), KEEP, LAPLACE), Order("r1", allow_exposed=0)
         assert publish(draw(plan, a_table(), order), Output(tmp_path / "steps")) == tmp_path / "steps"
         a_release().save(tmp_path / "saved", formats=Output(tmp_path).formats)
         carry_out(plan, a_table(), order, Output(tmp_path / "at once"))

@@ -252,7 +252,7 @@ def test_a_sum_without_noise_is_exact_in_words_as_in_the_table() -> None:
 
 def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
     table = hf.Table(UNIVERSE, COUNTS)
-    left_out = hf.release(table, [hf.total()], hf.Suppression(), release_id="s").plot
+    left_out = hf.release(table, [hf.total()], hf.Suppression(), release_id="s", ledger=None).plot
     bounded = hf.release(
         table, [hf.total()], hf.Conditional(epsilon="1", per="distance"), key=hf.NoiseKey.for_tests(1), release_id="c"
     ).plot

@@ -38,7 +38,9 @@ MECHANISMS: dict[str, Any] = {
 
 
 def a_release(mechanism: Any = MECHANISMS["laplace"], counts: Any = COUNTS, keep: Any = KEEP) -> Release:
-    return hf.release(hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r")
+    return hf.release(
+        hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r", allow_exposed=None
+    )
 
 
 def reachable(start: object) -> Iterator[object]:
@@ -81,7 +83,7 @@ class TestNothingConfidentialStays:
 
     def test_the_table_given_is_not_changed(self) -> None:
         table = hf.Table(UNIVERSE, COUNTS)
-        hf.release(table, KEEP, MECHANISMS["laplace"])
+        hf.release(table, KEEP, MECHANISMS["laplace"], ledger=None)
         assert table.counts.tolist() == COUNTS.tolist()
 
     def test_printing_shows_no_count(self) -> None:
@@ -117,7 +119,7 @@ class TestKeptTotals:
     def test_nested_geography(self) -> None:
         universe = hf.Universe.listed({"state": list("AAABBC"), "county": list("123124")})
         table = hf.Table(universe, np.array([5, 0, 2, 9, 9, 4]))
-        made = hf.release(table, [hf.margin("state")], MECHANISMS["laplace"])
+        made = hf.release(table, [hf.margin("state")], MECHANISMS["laplace"], ledger=None, allow_exposed=1)
         assert [total for _, _, total in made.kept_rows] == [7, 18, 4]
         assert made.table.counts[5] == 4  # a state of one county
         assert made.card["exposed"]["names"] == ["state=C, county=4"]
@@ -214,21 +216,21 @@ class TestTestKeys:
         assert "NOT PRIVATE" in str(hf.verify(folder))
 
     def test_a_fresh_key_says_nothing_of_the_kind(self, tmp_path: Path) -> None:
-        folder = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"]).save(tmp_path / "out")
+        folder = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], ledger=None).save(tmp_path / "out")
         assert Card.from_json((folder / "card.json").read_text()).release.private is True
         for page in ("statement.html", "report.html"):
             assert "not private" not in (folder / page).read_text().lower()
 
     def test_fresh_keys_differ(self) -> None:
         table = hf.Table(UNIVERSE, COUNTS)
-        runs = [hf.release(table, KEEP, MECHANISMS["gaussian"]).table.counts.tolist() for _ in range(2)]
+        runs = [hf.release(table, KEEP, MECHANISMS["gaussian"], ledger=None).table.counts.tolist() for _ in range(2)]
         assert runs[0] != runs[1]  # equal with probability below 10^-5 for six free cells of standard deviation 7
 
 
 class TestReleasedTable:
     def test_columns_have_names_of_their_own(self) -> None:
         universe = hf.Universe.product({"standard_deviation": ["1", "2"], "n_standard_deviation": ["1", "2"]})
-        made = hf.release(hf.Table(universe, np.arange(4), count="n"), [], MECHANISMS["laplace"])
+        made = hf.release(hf.Table(universe, np.arange(4), count="n"), [], MECHANISMS["laplace"], ledger=None)
         assert made.table.frame.column_names == ["standard_deviation", "n_standard_deviation", "n", "n_n_standard_deviation", "exposed"]
 
     def test_the_frame(self) -> None:
@@ -243,7 +245,7 @@ class TestBadInput:
     @pytest.mark.parametrize("name", ["", "a b", ".hidden", "a/b", "x" * 101, "é", 5, "a\n"])
     def test_identifiers(self, name: Any) -> None:
         with pytest.raises(InvalidParameter, match=r"release identifier"):
-            hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], release_id=name)
+            hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], release_id=name, ledger=None)
 
     @pytest.mark.parametrize("date", ["", "today", "2030-02-30", "2030-4-1", "20300401", 2030, "2030-01-01\n"])
     def test_dates_are_checked_before_the_draw(self, date: Any) -> None:
@@ -257,7 +259,7 @@ class TestBadInput:
     @pytest.mark.parametrize("table", [UNIVERSE, COUNTS, None])
     def test_what_is_no_table(self, table: Any) -> None:
         with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*a Table"):
-            hf.release(table, KEEP, MECHANISMS["laplace"])
+            hf.release(table, KEEP, MECHANISMS["laplace"], ledger=None)
 
     @pytest.mark.parametrize("key", ["secret", 5, b"x" * 32])
     def test_what_is_no_key(self, key: Any) -> None:

@@ -160,7 +160,7 @@ def test_input_reaches_only_the_engine() -> None:
 
 def test_what_is_missing_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="record_key or cell_key"):
-        hf.release(table([3, 2, 0, 1]), [], ToyCellKeys())
+        hf.release(table([3, 2, 0, 1]), [], ToyCellKeys(), ledger=None)
     with pytest.raises(InvalidKey, match='per = "distance"'):
         ToyConditional.from_run_file({"epsilon": Fraction(1, 2)}, "person")
     with pytest.raises(InvalidParameter, match="one unit of distance only"):

@@ -167,7 +167,7 @@ def test_views_of_random_tables_keep_totals_add_up_and_are_not_negative(seed: in
     table, release = random_release(seed)
     released = release.table.counts
     for base in (1, BASES[1 + seed % 3]):
-        view = release.publication_view(base=base)
+        view = release.view(base=base)
         assert view.counts.dtype == np.int64
         assert view.counts.min() >= 0
         assert not (view.counts % base).any()
@@ -175,10 +175,10 @@ def test_views_of_random_tables_keep_totals_add_up_and_are_not_negative(seed: in
             assert np.array_equal(rows.totals(view.counts), rows.totals(table.counts))  # those of the true table
         if base == 1 and released.min() >= 0:
             assert np.array_equal(view.counts, released)
-        again = release.publication_view(base=base)
+        again = release.view(base=base)
         assert np.array_equal(view.counts, again.counts)
-    signed = release.publication_view(nonnegative=False, base=3)
-    assert np.abs(signed.counts - released).sum() <= np.abs(release.publication_view(base=3).counts - released).sum()
+    signed = release.view(nonnegative=False, base=3)
+    assert np.abs(signed.counts - released).sum() <= np.abs(release.view(base=3).counts - released).sum()
     assert all(np.array_equal(rows.totals(signed.counts), rows.totals(table.counts)) for rows in release.plan.facts.kept.rows)
 
 
@@ -189,7 +189,7 @@ def test_sums_of_levels_are_the_released_ones_where_none_is_negative() -> None:
     universe = hf.Universe.product({"town": codes, "sex": ["F", "M"]}, hierarchies=trees)
     table = hf.Table(universe, np.arange(80) % 7)
     release = hf.release(table, [hf.total()], hf.GeneralizedGaussian(sigma_squared=9), key=hf.NoiseKey.for_tests("levels"))
-    view, released = release.publication_view(), release.table.counts
+    view, released = release.view(), release.table.counts
     assert view.levels == ("county", "town")
     county, town = (unit for _, unit in level_partitions(universe))
     assert released.min() < 0
@@ -215,7 +215,7 @@ def test_the_tracts(shared_data: Path) -> None:
     release = hf.release(
         table, [hf.margin("state_fips")], hf.GeneralizedLaplace(epsilon="1/100", per="distance"), key=hf.NoiseKey.for_tests("tracts")
     )
-    view = release.publication_view()
+    view = release.view()
     (states,) = release.plan.facts.kept.rows
     assert len(view) == 73_057
     assert release.table.counts.min() < 0 <= view.counts.min()
@@ -234,7 +234,7 @@ def agreement(base: int, mechanism: Any, made: Any, simulated_by: Any = None) ->
     """
     keep = [hf.margin("town")]
     first = hf.release(hf.Table(SMALL, TRUTH * base), keep, simulated_by or mechanism, key=hf.NoiseKey.for_tests("first"))
-    truth = first.publication_view().counts
+    truth = first.view().counts
     classes, simulated = class_errors(first.plan, ViewMaker(first.plan), truth, NUMBER, base, nonnegative=True)
     errors = []
     for number in range(NUMBER):
@@ -256,7 +256,7 @@ LAPLACE = hf.GeneralizedLaplace(epsilon="1/3", per="distance")
 @pytest.mark.long
 @pytest.mark.parametrize("base", [1, 5])
 def test_biases_agree_with_releases_of_a_known_truth(base: int) -> None:
-    found = agreement(base, LAPLACE, lambda release, base: release.publication_view(base=base).counts)
+    found = agreement(base, LAPLACE, lambda release, base: release.view(base=base).counts)
     assert [size for size, _ in found] == ["0", "1 to 9", "10 to 99", *(["100 to 499"] if base == 5 else [])]
     for size, p_value in found:
         check_p_value(p_value, name=f"bias of views to the base of {base}, size {size}", n=2 * NUMBER, statistic=0.0)
@@ -267,7 +267,7 @@ def test_biases_agree_with_releases_of_a_known_truth(base: int) -> None:
     ("made", "simulated_by"),
     [
         (lambda release, _: np.maximum(release.table.counts, 0), None),  # cut off, and nobody pays
-        (lambda release, base: release.publication_view(base=base).counts, hf.GeneralizedLaplace(epsilon="1/6", per="distance")),
+        (lambda release, base: release.view(base=base).counts, hf.GeneralizedLaplace(epsilon="1/6", per="distance")),
     ],
 )
 def test_another_view_or_law_would_be_seen(made: Any, simulated_by: Any) -> None:
@@ -276,7 +276,7 @@ def test_another_view_or_law_would_be_seen(made: Any, simulated_by: Any) -> None
 
 def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
     release = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("bias"))
-    view = release.publication_view()
+    view = release.view()
     classes, sums = class_errors(release.plan, ViewMaker(release.plan), view.counts, view.draws, 1, nonnegative=True)
     assert view.draws == module.MOST_DRAWS
     assert [(line.level, line.size, line.units) for line in view.bias] == classes
@@ -295,7 +295,7 @@ def test_a_class_whose_mean_never_changes_has_no_bias_and_is_not_said_to_be_exac
     """All cells under kept totals in one size class: their errors add up to zero in every draw, though each has some."""
     truth = np.full(36, 300)
     release = hf.release(hf.Table(SMALL, truth), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("even"))
-    view = release.publication_view()
+    view = release.view()
     assert (view.counts != truth).any()
     (cells,) = (line for line in view.bias if line.level == "cell")
     assert (cells.units, cells.bias, cells.standard_error) == (36, 0, 0)
@@ -308,26 +308,26 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize("base", [0, 2, 4, -1, 5.5, "5", True, None, 1.0, np.int64(1)])
     def test_bases(self, base: Any) -> None:
         with pytest.raises(InvalidParameter, match="base is one of 1, 3, 5, 10"):
-            self.RELEASE.publication_view(base=base)
+            self.RELEASE.view(base=base)
 
     def test_a_sign_that_is_no_truth_value(self) -> None:
         with pytest.raises(InvalidParameter, match=r"nonnegative is True or False\. Got 1"):
-            self.RELEASE.publication_view(nonnegative=1)  # type: ignore[arg-type]
+            self.RELEASE.view(nonnegative=1)  # type: ignore[arg-type]
 
     def test_nothing_to_change(self) -> None:
         with pytest.raises(InvalidParameter, match="there is nothing to change: take the released counts"):
-            self.RELEASE.publication_view(nonnegative=False)
+            self.RELEASE.view(nonnegative=False)
 
     def test_counts_that_sums_could_overflow(self) -> None:
         large = hf.release(hf.Table(SMALL, TRUTH + 2**56), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("large"))
         with pytest.raises(RequestTooLarge, match=r"Counts beyond 2\^60 in all have no view"):
-            large.publication_view()
+            large.view()
         fewer = hf.release(hf.Table(SMALL, TRUTH + 2**54), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("large"))
-        assert np.array_equal(fewer.publication_view().counts, fewer.table.counts)
+        assert np.array_equal(fewer.view().counts, fewer.table.counts)
 
     def test_totals_that_are_no_multiples_are_named_with_what_can_be_done(self) -> None:
         with pytest.raises(InvalidParameter) as caught:
-            self.RELEASE.publication_view(base=5)
+            self.RELEASE.view(base=5)
         assert str(caught.value) == (
             "Kept totals stay exact, and sums of multiples of 5 are multiples of 5; but 44 (town=a), 44 (town=b), 44 (town=c) and 3 more "
             "are no multiples of 5. What can be done: take base=1, which always fits; or round what you print of the view and say that "
@@ -338,33 +338,40 @@ class TestWhatIsRefused:
         with pytest.raises(
             InvalidParameter, match=r"but 792 \(total.*\) is no multiple of 5\. What can be done: take a base that fits \(1, 3\)"
         ):
-            release.publication_view(base=5)
+            release.view(base=5)
 
     def test_suppression_and_answers(self) -> None:
-        made = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], hf.Suppression())
+        made = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], hf.Suppression(), ledger=None)
         with pytest.raises(InvalidParameter, match="publishes no cells"):
-            made.publication_view()
+            made.view()
         answered = hf.answer(
-            [0.5, 0.25], invariants=[], sensitivity="1", mechanism=hf.ProjectedLaplace(epsilon=1), places=4, on_grid=True, release_id="a"
+            [0.5, 0.25],
+            keep=[],
+            sensitivity="1",
+            mechanism=hf.ProjectedLaplace(epsilon=1),
+            places=4,
+            on_grid=True,
+            release_id="a",
+            ledger=None,
         )
         with pytest.raises(InvalidParameter, match="a publication view is of counts"):
-            answered.publication_view()
+            answered.view()
 
 
 def test_a_release_within_bounds_has_a_view_and_no_bias() -> None:
     mechanism = hf.Conditional(epsilon="1/2", lower=0, per="distance")
     release = hf.release(hf.Table(SMALL, 5 * TRUTH), [hf.margin("town")], mechanism, key=hf.NoiseKey.for_tests("bounds"))
-    view = release.publication_view(base=5)
+    view = release.view(base=5)
     assert view.draws == 0
     assert view.bias == ()
     assert "depends on the true counts" in view.to_fields()["bias"]["words"]
-    assert np.array_equal(release.publication_view().counts, release.table.counts)  # they are not negative
+    assert np.array_equal(release.view().counts, release.table.counts)  # they are not negative
 
 
 def test_a_reader_makes_the_same_view_of_the_folder(tmp_path: Path) -> None:
     release = hf.release(hf.Table(SMALL, TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("folder"))
     release.save(tmp_path / "out")
-    ours, theirs = release.publication_view(), hf.load(tmp_path / "out").publication_view()
+    ours, theirs = release.view(), hf.load(tmp_path / "out").view()
     assert np.array_equal(ours.counts, theirs.counts)
     assert ours.to_json() == theirs.to_json()
     with open(tmp_path / "out" / "table.csv", "a", encoding="utf-8") as file:
@@ -375,7 +382,7 @@ def test_a_reader_makes_the_same_view_of_the_folder(tmp_path: Path) -> None:
 
 def test_files_are_labelled(tmp_path: Path) -> None:
     release = hf.release(hf.Table(SMALL, 5 * TRUTH), [hf.margin("town")], LAPLACE, key=hf.NoiseKey.for_tests("files"))
-    view = release.publication_view(base=5)
+    view = release.view(base=5)
     table, beside = view.save(tmp_path / "print.csv")
     assert (table.name, beside.name) == ("print.csv", "print.json")
     head, first = table.read_text().splitlines()[:2]
@@ -401,7 +408,7 @@ def test_the_biases_on_the_page_are_those_of_the_tracts(shared_data: Path) -> No
     release = hf.release(
         table, [hf.margin("state_fips")], hf.GeneralizedLaplace(epsilon="1/100", per="distance"), key=hf.NoiseKey.for_tests("tracts")
     )
-    view = release.publication_view()
+    view = release.view()
     classes, sums = class_errors(release.plan, ViewMaker(release.plan), table.counts, view.draws, 1, nonnegative=True)
     true = {size: mean / units for (level, size, units), mean in zip(classes, sums.mean(axis=0), strict=True) if level == "cell"}
     said = {line.size: line for line in view.bias if line.level == "cell"}

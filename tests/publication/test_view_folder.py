@@ -44,12 +44,12 @@ def folder(saved: Path, tmp_path: Path) -> Path:
 
 def test_the_folder_holds_the_view_under_names_of_its_own(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} >= {"table.csv", "view.csv", "view.parquet", "view.json"}
-    made = released().publication_view(base=5)
+    made = released().view(base=5)
     assert json.loads((folder / "view.json").read_text()) == made.to_fields()
     assert pq.read_table(folder / "view.parquet").column("count_view_base_5").to_pylist() == made.counts.tolist()
     found = hf.verify(folder)
     assert "publication view" in found.recomputed
-    assert np.array_equal(hf.load(folder).publication_view(base=5).counts, made.counts)
+    assert np.array_equal(hf.load(folder).view(base=5).counts, made.counts)
 
 
 def test_the_pages_tell_of_the_view_and_its_biases(folder: Path) -> None:
@@ -254,10 +254,10 @@ class TestRefusedBeforeTheDraw:
             made.save(tmp_path / "out", view_base=1)
         assert not (tmp_path / "out").exists()
         assert (made.table.counts < 0).any()
-        assert (made.publication_view().counts >= 0).all()
+        assert (made.view().counts >= 0).all()
         monkeypatch.setattr(view_crossing, "MOST_SEARCHED", 26)
         with pytest.raises(RequestTooLarge, match="a block of 27 cells and are not rows and columns alone"):
-            made.publication_view()
+            made.view()
 
     def test_noise_that_reads_counts(self, tmp_path: Path) -> None:
         bounded = released(mechanism=hf.Conditional(epsilon="1/2", lower=0, per="distance"))
@@ -324,7 +324,7 @@ def test_the_command_prints_and_writes_a_view(work: Path, run: Run, snapshot: Sn
     assert ended.code == 0
     snapshot(ended.out)
     assert (work / "view.csv").read_text().splitlines()[0] == '"county","age","count_view"'
-    assert json.loads((work / "view.json").read_text()) == released().publication_view().to_fields()
+    assert json.loads((work / "view.json").read_text()) == released().view().to_fields()
     again = run("view", "out", "-o", "view.csv")
     assert again.code != 0
     assert "exists already" in again.err
@@ -333,7 +333,7 @@ def test_the_command_prints_and_writes_a_view(work: Path, run: Run, snapshot: Sn
 def test_the_command_for_machines(work: Path, run: Run) -> None:
     released().save(work / "out")
     said = json.loads(run("view", "out", "--base", "5", "--json").out)
-    assert said == {**released().publication_view(base=5).to_fields(), "files": []}
+    assert said == {**released().view(base=5).to_fields(), "files": []}
     signed = json.loads(run("view", "out", "--base", "5", "--allow-negative", "--json").out)
     assert signed["nonnegative"] is False
     refused = run("view", "out", "--base", "3", "--json")
@@ -357,5 +357,5 @@ def test_a_view_is_not_written_into_a_published_folder(work: Path, run: Run) -> 
     assert ended.code == 2
     assert "'view.csv' would be written into a published folder" in ended.err
     with pytest.raises(InvalidParameter, match="Choose another place"):
-        hf.load(folder).publication_view().save(folder / "other.parquet")
+        hf.load(folder).view().save(folder / "other.parquet")
     assert hf.verify(folder).cells == 9

@@ -89,7 +89,10 @@ def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -
     universe = hf.Universe.product({"county": ["A", "B", "C"], "age": ages})
     counts = np.array([0, 1, 2, 3] * 3)
     release = hf.release(
-        hf.Table(universe, counts), [hf.margin("age")], hf.GeneralizedGaussian(rho=1, levels={"county": 1}, per="distance")
+        hf.Table(universe, counts),
+        [hf.margin("age")],
+        hf.GeneralizedGaussian(rho=1, levels={"county": 1}, per="distance"),
+        ledger=None,
     )
     zeros = release.card["kept"]["zeros"]
     assert (zeros["status"], zeros["cells"], zeros["under"]) == ("none", 0, 3)
@@ -98,7 +101,7 @@ def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -
 
 
 def test_tables_with_the_same_totals_have_the_same_plan() -> None:
-    one, other = (hf.release(hf.Table(UNIVERSE, counts), BOTH, MECHANISMS["gaussian"]) for counts in (COUNTS, TWIN))
+    one, other = (hf.release(hf.Table(UNIVERSE, counts), BOTH, MECHANISMS["gaussian"], ledger=None) for counts in (COUNTS, TWIN))
     assert one.plan.to_fields() == other.plan.to_fields()
     assert one.card == other.card
 
@@ -113,7 +116,7 @@ class TestThePlan:
 
     def test_with_totals_it_is_the_plan_of_the_release(self) -> None:
         plan = hf.plan(UNIVERSE, ROUTES, MECHANISMS["laplace"], published_totals=[12, 0, 5, 3])
-        release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"])
+        release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"], ledger=None)
         assert plan.drawing.channel.identity == release.plan.drawing.channel.identity
         assert plan.to_fields()["kept"] == release.plan.to_fields()["kept"]
         assert "take no noise" in str(plan)
@@ -143,7 +146,7 @@ class TestAnotherTable:
 
         monkeypatch.setattr("holdfast.channels.leaving_out.zero_cells", every_first_hour)
         with pytest.raises(InvalidParameter, match="cells that are not 0"):
-            hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"])
+            hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"], ledger=None)
 
 
 class TestVerify:
@@ -169,7 +172,7 @@ class TestVerify:
             hf.verify(folder)
 
     def test_the_version_of_the_rule_is_part_of_the_identity(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"]).save(tmp_path / "out")
+        folder = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"], ledger=None).save(tmp_path / "out")
         monkeypatch.setattr("holdfast.channels.facts.RULE", rule.RULE + 1)
         with pytest.raises(VerificationFailed, match=r"mechanism\.identity"):
             hf.verify(folder)

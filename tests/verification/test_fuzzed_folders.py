@@ -48,9 +48,13 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "gaussian": hf.release(
             table, keep, hf.GeneralizedGaussian(rho="1/2", per="distance"), key=hf.NoiseKey.for_tests("f"), release_id="g"
         ),
-        "suppressed": hf.release(table, [hf.margin("area")], hf.Suppression(), release_id="s"),
+        "suppressed": hf.release(table, [hf.margin("area")], hf.Suppression(), release_id="s", ledger=None),
         "bounds": hf.release(
-            table, [hf.margin("area")], hf.Conditional(epsilon="1/2", upper=200, gamma="best", per="distance"), release_id="b"
+            table,
+            [hf.margin("area")],
+            hf.Conditional(epsilon="1/2", upper=200, gamma="best", per="distance"),
+            release_id="b",
+            ledger=None,
         ),
     }
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)

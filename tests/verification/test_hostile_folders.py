@@ -130,6 +130,7 @@ class TestPosing:
             [hf.margin(POSE)],
             hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
             release_id="r",
+            ledger=None,
         )
         folder = made.save(tmp_path / "posing", formats=["parquet"])
         told = str(hf.verify(folder))
@@ -297,7 +298,10 @@ class TestSizes:
         cells = 2000
         universe = hf.Universe.product({"area": [str(place) for place in range(cells)], "kind": ["k"]})
         made = hf.release(
-            hf.Table(universe, np.ones(cells, dtype=np.int64)), [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance")
+            hf.Table(universe, np.ones(cells, dtype=np.int64)),
+            [hf.total()],
+            hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
+            ledger=None,
         )
         folder = made.save(tmp_path / "long", formats=["parquet"])
         frame = pq.read_table(folder / "table.parquet")
@@ -436,7 +440,7 @@ class TestNestedElsewhere:
     def test_bounds_of_a_mechanism(self, tmp_path: Path) -> None:
         table = hf.Table(hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]}), np.array([1, 2, 3, 4]))
         bounds = hf.Conditional(epsilon="1/2", upper=9, rows=[hf.at_most(hf.subset("sex", ["F"]), 9)], gamma="best", per="distance")
-        folder = hf.release(table, [hf.margin("area")], bounds, release_id="r").save(tmp_path / "bounds")
+        folder = hf.release(table, [hf.margin("area")], bounds, release_id="r", ledger=None).save(tmp_path / "bounds")
         card = with_change(read_card(folder), ("mechanism", "parameters", "rows"), DEEP)
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         assert "No conditional has these parameters" in refusal(folder)

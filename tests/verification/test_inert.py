@@ -128,7 +128,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = table.with_labels({"area": {"a": "North", "b": "South"}}, {"area": "Area"})
     keep: list[Any] = [hf.margin("area"), hf.subset("area", ["a"], by=["sex"])]
     made = hf.release(
-        table, keep, hf.GeneralizedLaplace(epsilon="1/2", per="person"), key=hf.NoiseKey.for_tests("inert"), release_id="inert"
+        table,
+        keep,
+        hf.GeneralizedLaplace(epsilon="1/2", per="person"),
+        key=hf.NoiseKey.for_tests("inert"),
+        release_id="inert",
+        allow_exposed=2,
     )
     return made.save(tmp_path_factory.mktemp("inert") / "folder", formats=["csv"])
 

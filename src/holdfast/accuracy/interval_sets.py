@@ -25,6 +25,7 @@ from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
+from holdfast.tables.frames import Frames
 from holdfast.wording.intervals import name_of, unnamed_query
 
 Ints = NDArray[np.int64]
@@ -75,7 +76,7 @@ def interval_of(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Intervals(Sequence[Interval]):
+class Intervals(Frames, Sequence[Interval]):
     """One interval for each sum. `joint` says how they hold together with probability `level`; None where each does for itself."""
 
     intervals: tuple[Interval, ...]

@@ -448,9 +448,11 @@ def interval(
     over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
     percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,
     level: Annotated[float, typer.Option(help="Probability, between 0 and 1.")] = 0.95,
-    together: Annotated[bool, typer.Option("--together", help="All intervals hold at once with this probability.")] = False,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous/--each", help="All intervals hold at once with this probability, or each for itself.")
+    ] = True,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
-    simulated: Annotated[bool, typer.Option("--simulated", help="From draws of the law, where more is known too.")] = False,
+    method: Annotated[str, typer.Option(help="auto, or simulated: from draws of the law, where more is known too.")] = "auto",
     signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
@@ -462,9 +464,9 @@ def interval(
     with working("Verifying"):
         published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
-    how: Any = {"nonnegative": nonnegative, "method": "simulated" if simulated else "auto"}
+    how: Any = {"nonnegative": nonnegative, "method": method}
     with working("Computing"):
-        fields = asked_intervals(published_folder, where or (), by or (), others, level, together, **how)
+        fields = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
     print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
 
 
@@ -475,7 +477,9 @@ def view(
         Path | None, typer.Option("--output", "-o", help="Table to write (.csv, .parquet), and beside it a .json that says what it is.")
     ] = None,
     base: Annotated[int, typer.Option(help="Numbers are multiples of it: 1, 3, 5 or 10.")] = 1,
-    negative: Annotated[bool, typer.Option("--allow-negative", help="Round to the base only, without cutting off at zero.")] = False,
+    nonnegative: Annotated[
+        bool, typer.Option("--nonnegative/--allow-negative", help="Cut off at zero; else only round to the base.")
+    ] = True,
     signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:
@@ -485,7 +489,7 @@ def view(
     with working("Verifying"):
         published_folder = load(folder, signer=signer)
     with working("Simulating the bias"):
-        made = published_folder.publication_view(nonnegative=not negative, base=base)
+        made = published_folder.view(nonnegative=nonnegative, base=base)
         fields = made.to_fields()  # may take seconds: now, while the sign is there
     written = [] if output is None else [path.name for path in made.save(output)]
     if as_json:

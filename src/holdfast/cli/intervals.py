@@ -41,8 +41,8 @@ def _asked(
         return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)
     if not given:
         return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how)
-    if simultaneous:
-        raise InvalidParameter("--together is for sums: differences, ratios and percentages hold each for itself.")
+    if simultaneous and len(where) > 1:
+        raise InvalidParameter("Several differences, ratios or percentages do not hold at once, but each for itself. Say so with --each.")
     made = tuple(source.interval(query, level, **given, **how) for query in where)
     universe = source.table.universe
     ((word, other),) = given.items()

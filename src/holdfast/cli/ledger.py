@@ -40,33 +40,22 @@ def ledger_of_release(
     which is made when the release is reserved. None only where that was asked for in words. `witness`: as the run file says. With
     `read_only`, for a plan, nothing is written.
     """
-    from holdfast.ledger import Ledger
-    from holdfast.ledger.embedded import DEFAULT_NAME, NO_LEDGER, ledger_in
+    from holdfast.ledger.embedded import find_ledger
 
-    place = given if given is not None else said if said is not None else _environment()
     if no_ledger and given is not None:
         raise LedgerProblem("Both --ledger and --no-ledger were given. Give one of them.")
-    if no_ledger or place == NO_LEDGER:
-        return None
-    if place is not None:
-        return Ledger.open(_named(place), witness=witness, read_only=read_only)
-    if not (folder / DEFAULT_NAME).exists() and Path(DEFAULT_NAME).exists():
-        raise LedgerProblem(
-            "There is a ledger in the current folder, and none beside the run file or the data. Say which is meant: "
-            f"--ledger {DEFAULT_NAME} for the one here, or ledger = ... in the run file."
-        )
-    return ledger_in(folder, witness, read_only=read_only)
+    return None if no_ledger else find_ledger(given if given is not None else said, folder, witness, read_only=read_only)
 
 
 def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:
     """The words with which `holdfast ledger` finds the ledger of a release from the current folder. A URL may hold a password and is left
     out.
     """
-    from holdfast.ledger.embedded import DEFAULT_NAME
+    from holdfast.ledger.embedded import DEFAULT_NAME, ledger_of_environment
 
     place = given if given is not None else said
     if place is None:
-        if _environment() is not None or folder.samefile(Path.cwd()):
+        if ledger_of_environment() is not None or folder.samefile(Path.cwd()):
             return ()
         place = str(folder / DEFAULT_NAME)
     return "--ledger", "URL" if "://" in place else place if place == given else os.path.relpath(place)
@@ -79,23 +68,10 @@ def _stands(is_done: Callable[[], bool], sentence: str) -> None:
     stands(lambda: Stands(sentence if is_done() else UNWRITTEN))
 
 
-def _environment() -> str | None:
-    found = os.environ.get("HOLDFAST_LEDGER")
-    if found is not None and not found.strip():
-        raise LedgerProblem("HOLDFAST_LEDGER is set, and empty. Unset it, or name a file or a URL.")
-    return found
-
-
 def _place(given: str | None) -> str:
-    from holdfast.ledger.embedded import DEFAULT_NAME
+    from holdfast.ledger.embedded import DEFAULT_NAME, checked_place, ledger_of_environment
 
-    return _named(given if given is not None else _environment() or DEFAULT_NAME)
-
-
-def _named(place: str) -> str:
-    if not place.strip():
-        raise LedgerProblem("--ledger is empty. Name a file or a URL. To release without a ledger, say --no-ledger.")
-    return place
+    return checked_place(given if given is not None else ledger_of_environment() or DEFAULT_NAME)
 
 
 def _open(given: str | None, *, create: bool = False, witness: Path | None = None) -> Ledger:

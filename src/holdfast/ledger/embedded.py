@@ -1,4 +1,5 @@
-"""The ledger that the command line keeps beside a run file where nothing else is said: it records every release and sets no limit.
+"""The ledger of a release where none is named: beside the run file, and in Python in the working directory. It records every release and
+sets no limit.
 
 It is made when the first release is reserved, and not before: what is refused leaves nothing behind.
 """
@@ -78,6 +79,38 @@ class NewLedger:
         return Ledger.open(self.place, witness=self.witness, read_only=True) if self.place.stat().st_size else None
 
 
+def find_ledger(place: str | None, folder: Path, witness: Path | None = None, *, read_only: bool = False) -> Ledger | NewLedger | None:
+    """The ledger of a release: the one named, else that of HOLDFAST_LEDGER, else the one in this folder, which is made when the release is
+    reserved. None only if someone wrote "none". With `read_only`, for a plan, nothing is written.
+    """
+    named = place if place is not None else ledger_of_environment()
+    if named == NO_LEDGER:
+        return None
+    if named is not None:
+        return Ledger.open(checked_place(named), witness=witness, read_only=read_only)
+    if not (folder / DEFAULT_NAME).exists() and Path(DEFAULT_NAME).exists():
+        raise LedgerProblem(
+            "There is a ledger in the current folder, and none beside the run file or the data. Say which is meant: "
+            f"--ledger {DEFAULT_NAME} for the one here, or ledger = ... in the run file."
+        )
+    return ledger_in(folder, witness, read_only=read_only)
+
+
+def ledger_of_environment() -> str | None:
+    """What HOLDFAST_LEDGER says; None where it is not set."""
+    found = os.environ.get("HOLDFAST_LEDGER")
+    if found is not None and not found.strip():
+        raise LedgerProblem("HOLDFAST_LEDGER is set, and empty. Unset it, or name a file or a URL.")
+    return found
+
+
+def checked_place(place: str) -> str:
+    """The place of a ledger as it was given; an empty text is refused."""
+    if not place.strip():
+        raise LedgerProblem("--ledger is empty. Name a file or a URL. To release without a ledger, say --no-ledger.")
+    return place
+
+
 def ledger_in(folder: Path, witness: Path | None = None, *, read_only: bool = False) -> Ledger | NewLedger:
     """The ledger in this folder, or the one to be made there. Refused where it could not be written: before anything is read or drawn.
     With `read_only`, for a plan, nothing is written.
@@ -85,9 +118,9 @@ def ledger_in(folder: Path, witness: Path | None = None, *, read_only: bool = Fa
     place = folder / DEFAULT_NAME
     if not os.access(folder, os.W_OK | os.X_OK) or (place.exists() and not os.access(place, os.R_OK | os.W_OK)):
         raise LedgerProblem(
-            f"Every release is recorded, by default in {DEFAULT_NAME} beside the run file, and that cannot be written. Keep the ledger "
-            'elsewhere: make it with `holdfast ledger create --ledger FILE` and write ledger = "FILE" under [release]. To release '
-            f'without a record, write ledger = "{NO_LEDGER}".'
+            f"Every release is recorded, by default in {DEFAULT_NAME} beside the run file (in Python: in the working directory), and that "
+            'cannot be written. Keep the ledger elsewhere: make it with `holdfast ledger create --ledger FILE` and write ledger = "FILE" '
+            f'under [release]. To release without a record, write ledger = "{NO_LEDGER}" (in Python ledger=None).'
         )
     made = NewLedger(place, witness, read_only)
     if not os.path.lexists(place):

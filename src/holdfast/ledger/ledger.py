@@ -86,7 +86,7 @@ class Ledger:
 
         With `create` a new one is made where there is none; a file then for its owner only. Made with `needs_grants=False` it records
         releases of a data set that nobody granted a budget, without a limit, and refuses an id that any of its data sets used; this is
-        written into its first event. Tables of an earlier version are brought to this one; a later one is refused. `witness` is a folder,
+        written into its first event. Tables of another version are refused. `witness` is a folder,
         beside the user's state folder, in which the ledger's head is remembered; by default what HOLDFAST_WITNESS names. With `read_only`
         nothing is written, to the ledger, beside it, or to the folders that remember it: what would write is refused.
         """

@@ -13,9 +13,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -41,27 +40,22 @@ Result = TypeVar("Result")
 WAIT_SECONDS = 60
 """How long a writer waits for others before it gives up; a transaction takes milliseconds."""
 
-VERSION_1 = (
+VERSION = 3
+"""Of the tables and of what events say. Ledgers of another version are refused: until 0.2.0 none is brought to a later one."""
+SCHEMA = (
     "CREATE TABLE holdfast_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE holdfast_events (seq BIGINT PRIMARY KEY, ledger TEXT NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, "
     "dataset TEXT NOT NULL, release_id TEXT, payload TEXT NOT NULL, salt TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, "
     "hash TEXT NOT NULL UNIQUE)",
     "CREATE INDEX holdfast_events_dataset ON holdfast_events (dataset, seq)",
     "CREATE TABLE holdfast_open_reservations (seq BIGINT PRIMARY KEY REFERENCES holdfast_events (seq), sealed_key TEXT, "
-    "input_digest TEXT NOT NULL)",
+    "input_check TEXT NOT NULL)",
 )
-VERSION_2 = (
-    # Keys of version 1 were sealed under one secret, and the digest itself was stored: with both, noise could be drawn again.
-    "UPDATE holdfast_open_reservations SET sealed_key = NULL, input_digest = 'none: begun by an earlier version'",
-    "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_digest TO input_check",
-)
-MIGRATIONS: list[tuple[str, ...]] = [VERSION_1, VERSION_2]
-"""Entry k leads from version k to version k + 1 of the tables, the first from nothing. Never change an entry; add one."""
 
 
 @lru_cache
 def tables() -> SimpleNamespace:
-    """The tables as names for queries; their definition is in MIGRATIONS."""
+    """The tables as names for queries; their definition is in SCHEMA."""
     from sqlalchemy import Column, MetaData, Table
 
     def table(name: str, *columns: str) -> Table:
@@ -89,15 +83,10 @@ def _shape(statements: tuple[str, ...], is_file: bool) -> frozenset[tuple[Any, .
         for statement in statements:
             connection.execute(statement)
         if is_file:
-            return _as_written(connection.execute(SHAPE_IN_FILE))
+            return frozenset(connection.execute(SHAPE_IN_FILE))
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         columns = {name: connection.execute("SELECT name, type FROM pragma_table_info(?) ORDER BY name", (name,)) for name in names}
         return frozenset((name, ", ".join(f"{column} {kind.lower()}" for column, kind in found)) for name, found in columns.items())
-
-
-def _as_written(rows: Iterable[Any]) -> frozenset[tuple[Any, ...]]:
-    """Without the quotes that some versions of SQLite put around a column that was renamed."""
-    return frozenset((*row[:-1], row[-1] and row[-1].replace('"input_check"', "input_check")) for row in rows)
 
 
 class Store:
@@ -150,32 +139,22 @@ class Store:
 
     def _check_shape(self, connection: Connection) -> None:
         rows = connection.exec_driver_sql(SHAPE_IN_FILE).all() if self.is_file else read_shape(connection)
-        found = _as_written(rows) if self.is_file else frozenset(map(tuple, rows))
-        made = ([statement for version in MIGRATIONS[:count] for statement in version] for count in range(len(MIGRATIONS) + 1))
-        if any(found == _shape(tuple(statements), self.is_file) for statements in made):
+        if frozenset(map(tuple, rows)) in (frozenset(), _shape(SCHEMA, self.is_file)):
             return
-        version = self._version(connection)
-        if version is not None and version > len(MIGRATIONS):
-            raise self._too_new(version)
+        self._check_version(self._version(connection))
         raise LedgerBroken(
             f"A table of {self.label} is not as Holdfast made it, or there are others beside. It could drop or change what is recorded. "
             "Find out who changed it, and restore a copy."
         )
 
     def prepare(self, create: bool, start: Callable[[Connection], None]) -> None:
-        """Bring the tables to this version. Where there are none, make them and call `start`, if that was asked for."""
+        """Refuse tables of another version. Where there are none, make them and call `start`, if that was asked for."""
         version = self.read(self._version)
-        if version is None and not create:
-            raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger grant.")
-        if self.read_only and version is not None and version < len(MIGRATIONS):
-            raise LedgerProblem(
-                f"The tables of {self.label} have version {version}, and this Holdfast uses version {len(MIGRATIONS)}. They are changed "
-                "when a release is next made, and not for a look: run `holdfast ledger show` to change them now."
-            )
-        if version is None or version < len(MIGRATIONS):
-            self.write(lambda connection: self._migrate(connection, start))
-        elif version > len(MIGRATIONS):
-            raise self._too_new(version)
+        self._check_version(version)
+        if version is None:
+            if not create:
+                raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger grant.")
+            self.write(lambda connection: self._make(connection, start))
 
     def _version(self, connection: Connection) -> int | None:
         from sqlalchemy import inspect, select
@@ -191,26 +170,30 @@ class Store:
             raise LedgerBroken(f"The version of the tables in {self.label} cannot be read. Restore a copy.")
         return int(text)
 
-    def _migrate(self, connection: Connection, start: Callable[[Connection], None]) -> None:
+    def _make(self, connection: Connection, start: Callable[[Connection], None]) -> None:
         """Asked again inside the lock: another process may have been faster."""
-        from sqlalchemy import insert, update
+        from sqlalchemy import insert
 
-        meta, version = tables().meta, self._version(connection)
-        if version is not None and version > len(MIGRATIONS):
-            raise self._too_new(version)
+        version = self._version(connection)
+        self._check_version(version)
+        if version is not None:
+            return
         with contextlib.nullcontext() if self.is_file else making_tables(connection):
-            for statement in chain.from_iterable(MIGRATIONS[version or 0 :]):
+            for statement in SCHEMA:
                 connection.exec_driver_sql(statement)
-        if version is None:
-            connection.execute(insert(meta), [{"name": "schema", "value": str(len(MIGRATIONS))}])
-            start(connection)
-        else:
-            connection.execute(update(meta).where(meta.c.name == "schema").values(value=str(len(MIGRATIONS))))
+        connection.execute(insert(tables().meta), [{"name": "schema", "value": str(VERSION)}])
+        start(connection)
 
-    def _too_new(self, version: int) -> LedgerProblem:
-        return LedgerProblem(
-            f"The tables of {self.label} have version {version}, and this Holdfast knows versions up to {len(MIGRATIONS)}. "
-            "Install a later Holdfast. Nothing was changed."
+    def _check_version(self, version: int | None) -> None:
+        """Refuse tables of another version; None: there are none."""
+        if version is None or version == VERSION:
+            return
+        said = f"The tables of {self.label} have version {version}, and this Holdfast uses version {VERSION}. Nothing was changed. "
+        if version > VERSION:
+            raise LedgerProblem(f"{said}Install a later Holdfast.")
+        raise LedgerProblem(
+            f"{said}An earlier Holdfast made them. Before 0.2.0 ledgers are not carried over: keep this one as the record of its releases, "
+            "to be read with the Holdfast that made it, and begin a new ledger in another place, with what is left of each budget."
         )
 
 

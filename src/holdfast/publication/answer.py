@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
@@ -21,7 +21,7 @@ from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.grid_rounding import movement, to_grid
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
-from holdfast.publication.pipeline import release
+from holdfast.publication.pipeline import EMBEDDED, RecordedIn, release
 from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity, same_invariants_sensitivities
@@ -39,9 +39,6 @@ from holdfast.wording.answers import (
     no_mechanism,
 )
 
-if TYPE_CHECKING:
-    from holdfast.ledger import Ledger, NewLedger
-
 COLUMN = "answer"
 """The column of codes where answers have no universe of their own."""
 
@@ -51,7 +48,7 @@ def answer(
     histogram: Any = None,
     *,
     mechanism: SubspaceMechanism,
-    invariants: Any = (),
+    keep: Any = (),
     sensitivity: Any = None,
     neighbours: Neighbours = "replace-one",
     places: int | None = None,
@@ -62,11 +59,11 @@ def answer(
     protect: str = "person",
     name: str | None = None,
     key: NoiseKey | None = None,
-    ledger: Ledger | NewLedger | None = None,
+    ledger: RecordedIn = EMBEDDED,
     release_id: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = None,
+    allow_exposed: int | None = 0,
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,
@@ -77,9 +74,10 @@ def answer(
                  one person (or what `protect` names) can move them. Or a query matrix of rational numbers and a `histogram` of counts:
                  the answers are their product and the sensitivity is computed, for `neighbours` that replace one record by another or add
                  and remove one, and have the same invariants; refused where there are none.
-                 `invariants`: a matrix C of rational numbers, one column for each answer, or statements such as hf.margin over a
-                 `universe`. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data set are such
-                 multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that moves them.
+                 `keep`: a matrix C of rational numbers, one column for each answer, or constraints such as hf.margin over a `universe`,
+                 whose values are kept. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data
+                 set are such multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that
+                 moves them.
                  All other arguments are those of hf.release.
     Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers
                  wherever multiples of 2^-places can have these values, else their rounding, with a warning.
@@ -92,7 +90,7 @@ def answer(
     check_on_grid(on_grid)
     query = read_answers(values, histogram, on_grid=on_grid)
     cells = answer_universe(len(query.values), universe, names)
-    statements = read_invariants(invariants, len(cells))
+    statements = read_invariants(keep, len(cells))
     moves = lattice(cells, statements)
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
     table = on_the_grid(query.values, moves, grid, value=value, protect=protect, name=name)
@@ -174,7 +172,7 @@ def read_invariants(invariants: Any, cells: int) -> list[Statement]:
     rows = read_matrix(invariants, "The matrix of invariants", cells)
     scaled = [[int(entry.p) * (scale // int(entry.q)) for entry in row] for row in rows.tolist() if (scale := _scale(row))]
     if any(abs(entry) >= 2**31 for row in scaled for entry in row):
-        raise InvalidParameter(LARGE_COEFFICIENTS, field="invariants")
+        raise InvalidParameter(LARGE_COEFFICIENTS, field="keep")
     return [linear(scaled)] if scaled else []
 
 

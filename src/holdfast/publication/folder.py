@@ -82,7 +82,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
-    view = None if output.view_base is None else release.publication_view(base=output.view_base)
+    view = None if output.view_base is None else release.view(base=output.view_base)
     for name in output.formats:
         for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
             save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")

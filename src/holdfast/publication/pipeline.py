@@ -1,17 +1,16 @@
 """The one way from a plan to a folder: draw, then publish; the same with a ledger and without, from Python and from the command line.
 
-`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` writes the folder, commits the spend and gives the
-folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
+`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` (publishing.py) writes the folder, commits the
+spend and gives the folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,7 +19,9 @@ from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.statements import Statement
+from holdfast.ledger import Ledger, NewLedger
 from holdfast.ledger.disjoint import Disjoint
+from holdfast.ledger.embedded import find_ledger
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
@@ -35,23 +36,21 @@ from holdfast.publication.booking import (
     resume_release,
     secret_from_environment,
 )
-from holdfast.publication.folder import Output, check_output, fill_folder, try_to_write
+from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.maps import check_folder_map
 from holdfast.publication.order import UNNAMED, Order
 from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
+from holdfast.publication.publishing import check_writable, complete
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
-from holdfast.tables.formulas import formula_columns
 from holdfast.wording.answers import nobody_warning
-from holdfast.wording.formulas import formulas_warning
 
-logger = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from holdfast.ledger import Ledger, NewLedger
+EMBEDDED: Final = "embedded"
+RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
+"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
 
 
 def release(
@@ -59,12 +58,12 @@ def release(
     keep: Iterable[Statement],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
-    ledger: Ledger | NewLedger | None = None,
+    ledger: RecordedIn = EMBEDDED,
     release_id: str | None = None,
     *,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = None,
+    allow_exposed: int | None = 0,
     office: str | None = None,
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
@@ -76,10 +75,12 @@ def release(
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
-                 refused before anything is charged. None allows any number; a run file must say it.
-                 With a `ledger`, budget of `dataset` (by default the table's name) is reserved before anything is drawn, and `save`
-                 commits it; the key is then always a fresh one. Without one nothing is recorded, and a second draw of the same id is not
-                 noticed; card and repr say so.
+                 refused before anything is charged. None allows any number.
+                 Budget of `dataset` (by default the table's name, or that of its file) is reserved in the `ledger` before anything is
+                 drawn, and `save` commits it; the key is then always a fresh one. "embedded" is what the command uses where none is
+                 named: that of HOLDFAST_LEDGER, else holdfast-ledger.sqlite, here in the working directory, made if needed. With
+                 ledger=None nothing is recorded, and a second draw of the same id is not noticed; card and repr say so. The same holds
+                 with a test key, unless a ledger is given, which refuses it.
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
                  releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
@@ -94,20 +95,38 @@ def release(
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
-    account = None
-    if ledger is not None:
-        name = dataset or table.name
-        if key is not None or release_id is None or name is None:
-            raise InvalidParameter(
-                "A release through a ledger needs release_id and dataset (or a table with a name), and draws a fresh key of its own. "
-                "Leave key out."
-            )
-        account = Account(ledger, name, secret_from_environment())
-        account.check_id(order.release_id)
+    account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
     check_mechanism(mechanism)
     made = planned(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
+
+
+def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> Account | None:
+    """Where a release from Python is charged; None without a ledger. What it would refuse is refused before anything is prepared."""
+    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
+        raise InvalidParameter(
+            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
+            field="ledger",
+        )
+    if isinstance(ledger, str) and key is not None and not key.is_private:
+        return None
+    book = find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
+    if book is None:
+        return None
+    if key is not None:
+        raise InvalidParameter(
+            "A release through a ledger draws a fresh key of its own. Leave key out, or release without a record: ledger=None.", field="key"
+        )
+    if release_id is None:
+        raise InvalidParameter(
+            "release_id is missing: every release is recorded under a name of its own. Give one, such as release_id='counties-2030-v1'; "
+            "or release without a record: ledger=None.",
+            field="release_id",
+        )
+    account = Account(book, dataset, secret_from_environment())
+    account.check_id(release_id)
+    return account
 
 
 def planned(
@@ -159,13 +178,6 @@ def for_table(plan: Plan, table: Table) -> Plan:
     return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
 
 
-def publish(release: Release, output: Output) -> Path:
-    """Write the folder, whole or not at all, commit the spend, and give the folder its name."""
-    _check_output(output, release.plan, release.id)
-    _complete(release.booking, output, release)
-    return output.folder
-
-
 def carry_out(
     plan: Plan,
     table: Table,
@@ -184,17 +196,17 @@ def carry_out(
     found = None if account is None else account.ledger.reservation(account.dataset, order.release_id)
     plan = for_table(plan, table)
     if account is None or found is None or found.state == "voided":
-        _check_output(output, plan, order.release_id)
+        check_writable(output, plan, order.release_id)
         try_to_write(output.folder, len(plan.facts.universe))
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
         release = draw(plan, table, order, account, progress=progress, reserved=reserved)
-        return _complete(release.booking, output, release)
+        return complete(release.booking, output, release)
     check_resumable(found, resume)
     check_begun_here(found)
     begun = Booked(account, found, plan.drawing.channel.identity)
     if begun.is_staged:  # nothing is written any more, so formats and signing key do not matter; the folder holds what was drawn
         check_same(found, plan, order)
-        return _complete(begun, output, None)
+        return complete(begun, output, None)
     output.check()
     check_folder_view(plan, output.view_base)
     check_folder_map(plan, output.map)
@@ -202,17 +214,7 @@ def carry_out(
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
         reserved()
-    return _complete(booking, output, _drawn(plan, order, booking, bound, progress))
-
-
-def _check_output(output: Output, plan: Plan, release_id: str) -> None:
-    """Raise if the output cannot be written or already holds this very release: before anything is drawn."""
-    facts = plan.facts
-    if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
-        logger.warning("%s", formulas_warning(risky))
-    check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
-    check_folder_view(plan, output.view_base)
-    check_folder_map(plan, output.map)
+    return complete(booking, output, _drawn(plan, order, booking, bound, progress))
 
 
 def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
@@ -231,23 +233,3 @@ def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, prog
         counts, private = np.where(shown, counts, 0), True
     table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
     return Release(plan, table, tuple(totals), exposure, order, private, booking)
-
-
-def _complete(booking: Booking, output: Output, release: Release | None) -> str | None:
-    """From drawn on, one process at a time."""
-    with booking.exclusive_folder(output) as temporary:
-        try:
-            if not booking.is_staged:
-                assert release is not None
-                fill_folder(release, temporary, output)
-        except OSError as error:
-            raise booking.failed(error, output) from None
-        if not booking.is_staged:
-            booking.stage(temporary)
-        booking.commit(temporary, output)
-        try:
-            booking.rename(temporary, output)
-        except OSError as error:
-            raise booking.failed(error, output) from None
-    booking.close()
-    return booking.entry

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.accuracy.queries import LEVEL, Query
+from holdfast.display import count_of, html_table
+from holdfast.tables.frames import Frames
 from holdfast.wording.catalogue import ENGLISH
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from holdfast.accuracy.interval import Interval
     from holdfast.accuracy.interval_sets import Intervals
     from holdfast.accuracy.simulated import Simulated
+    from holdfast.privacy import Guarantee
+    from holdfast.publication.order import KeptRow
     from holdfast.publication.plan import Plan
     from holdfast.publication.plots import Plot
     from holdfast.publication.released import ReleasedTable
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.randomness import NoiseKey
 
 
-class Readable:
+class Readable(Frames):
     """A published table and the plan that says its law. Each method is one function elsewhere; none reads anything confidential."""
 
     if TYPE_CHECKING:  # fields of the dataclasses below it
@@ -33,6 +37,15 @@ class Readable:
         def id(self) -> str: ...
         @property
         def private(self) -> bool: ...
+        @property
+        def guarantee(self) -> Guarantee: ...
+        @property
+        def kept_rows(self) -> Sequence[KeptRow]: ...
+
+    @property
+    def frame(self) -> Any:
+        """A pyarrow.Table: that of the published table."""
+        return self.table.frame
 
     @property
     def language(self) -> str:
@@ -110,10 +123,22 @@ class Readable:
 
         return simulated_errors(self.plan.drawing, n, key)
 
-    def publication_view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
+    def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
         """
         from holdfast.publication.view import publication_view
 
         return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
+
+    def _repr_html_(self) -> str:
+        from holdfast.wording import describe
+
+        rows: list[tuple[str, object]] = [
+            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
+            ("Cells", len(self.table)),
+            ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
+            *self.guarantee.overview().items(),
+            ("Promise", describe(self.guarantee)),
+        ]
+        return html_table(f"Release {self.id}", rows, paragraphs=("Promise",))

@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Law
-from holdfast.display import count_of, html_table, shorten
+from holdfast.display import shorten
 from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
 from holdfast.publication.card import Card
+from holdfast.publication.card_content import card_of
+from holdfast.publication.folder import Output
+from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan
+from holdfast.publication.publishing import publish
 from holdfast.publication.reading import Readable
 from holdfast.publication.released import ReleasedTable
 from holdfast.tables.formulas import Formulas
@@ -77,8 +81,6 @@ class Release(Readable):
     @cached_property
     def card_model(self) -> Card:
         """The card, built once."""
-        from holdfast.publication.card_content import card_of
-
         return card_of(self)
 
     def save(
@@ -99,10 +101,6 @@ class Release(Readable):
         publication view to this base, in files of their own. `map`: a GeoJSON file whose property `map_code` holds the codes of a level,
         for the report.
         """
-        from holdfast.publication.folder import Output
-        from holdfast.publication.maps import check_folder_map, map_request
-        from holdfast.publication.pipeline import publish
-
         areas = map_request(map, map_code, map_level)
         check_folder_map(self.plan, areas)
         signing = None if sign is None else Path(sign)
@@ -118,15 +116,3 @@ class Release(Readable):
         private = "" if self.private else ", NOT PRIVATE"
         mechanism = shorten(repr(self.plan.mechanism), 110)
         return f"Release({shorten(self.id)!r}, {len(self.table)} cells, {mechanism}, {recorded}{private})"
-
-    def _repr_html_(self) -> str:
-        from holdfast.wording import describe
-
-        rows: list[tuple[str, object]] = [
-            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
-            ("Cells", len(self.table)),
-            ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
-            *self.guarantee.overview().items(),
-            ("Promise", describe(self.guarantee)),
-        ]
-        return html_table(f"Release {self.id}", rows, paragraphs=("Promise",))

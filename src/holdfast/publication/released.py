@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import count_of, html_table
 from holdfast.publication.listings import number_column
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import save_frame
+from holdfast.tables.frames import Frames
 from holdfast.tables.grid import Grid
 
 SD_COLUMN = "standard_deviation"
 EXPOSED_COLUMN = "exposed"
+HTML_CELLS = 10
+"""Cells that a notebook shows; the rest is counted."""
 
 
 def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, str]:
@@ -26,7 +30,7 @@ def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, st
     return count_name, deviation, free_name(EXPOSED_COLUMN, (*taken, deviation), count_name)
 
 
-class ReleasedTable:
+class ReleasedTable(Frames):
     """Released counts, one for each cell of the universe, in its order. Counts may be negative: cutting them off would bias every sum.
 
     With a `grid`, real-valued answers: `counts` are in steps of the grid, `values` what they stand for.
@@ -119,3 +123,16 @@ class ReleasedTable:
 
     def __repr__(self) -> str:
         return f"ReleasedTable({len(self)} cells by {', '.join(self.universe.columns)})"
+
+    def _repr_html_(self) -> str:
+        """The first cells with their released numbers, for notebooks."""
+        columns = self.universe.columns
+        shown = self.frame.slice(0, HTML_CELLS).to_pylist()
+        rows: list[tuple[str, object]] = [(", ".join(str(row[name]) for name in columns), _shown(row[self.count_name])) for row in shown]
+        more = [("...", f"{len(self) - HTML_CELLS:,} more")] if len(self) > HTML_CELLS else []
+        exposed = [("exposed", f"the true counts of {count_of(int(self._exposed.sum()), 'cell')}")] if self._exposed.any() else []
+        return html_table(f"Released {self.count_name} by {', '.join(columns)}", [*rows, *more, *exposed])
+
+
+def _shown(value: object) -> str:
+    return "not published" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

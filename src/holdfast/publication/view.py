@@ -36,6 +36,7 @@ from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
 from holdfast.tables.formats import save_frame, table_format
+from holdfast.tables.frames import Frames
 from holdfast.views.crossing import check_size, crossing_block, no_table
 from holdfast.views.tree import TopDown, nearest_multiple, refined
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
@@ -183,7 +184,7 @@ def level_partitions(universe: Universe) -> Iterator[tuple[str, Ints]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublicationView:
+class PublicationView(Frames):
     """Counts for print, made from a publication: biased, additive, kept totals exact. Never to be taken for the released counts.
 
     Guarantees:  whole numbers; multiples of `base`; zero or more where `nonnegative`; every kept total and identity as in the release,

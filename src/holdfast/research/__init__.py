@@ -1,7 +1,7 @@
 """What researchers need and no release does: only the commands compare, reproduce and diagnose may import it.
 
     from holdfast import research
-    answer = research.floating_answer([65, 15], invariants=[[1, 1]], sensitivity=2, mechanism=research.KNorm("1"))
+    answer = research.floating_answer([65, 15], keep=[[1, 1]], sensitivity=2, mechanism=research.KNorm("1"))
 
 subspace     answers in floating point under linear invariants, as [GGY22] has them, and noise shaped after a query
 accounting   what several promises come to together

@@ -26,6 +26,7 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.answer import declared_grid, on_the_grid
 from holdfast.publication.maps import MapRequest, map_request
+from holdfast.publication.order import UNNAMED
 from holdfast.runfiles.checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
 from holdfast.runfiles.messages import Problem, dotted, explain, parse_toml, quoted, read_toml
 from holdfast.runfiles.sections import (
@@ -42,7 +43,7 @@ from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
 from holdfast.tables.grid import Grid
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.tables.readers import open_source, read_codes
+from holdfast.tables.readers import open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
 from holdfast.wording.budget import who
@@ -324,11 +325,11 @@ def _run_of(name: str, toml: str) -> Run:
         sign=None if release.sign is None else Path(folder, release.sign),
         ledger=None if release.ledger is None else _place(release.ledger, folder),
         witness=None if release.witness is None else Path(folder, release.witness),
-        dataset=release.dataset or table.name or _stem(table.source),
+        dataset=release.dataset or table.name or source_name(table.source) or UNNAMED,
         revises=None if release.revises is None else Path(folder, release.revises),
         disjoint=_disjoint(release, answer),
         revises_signer=None if release.revises_signer is None else Path(folder, release.revises_signer),
-        allow_exposed=release.allow_exposed or 0,
+        allow_exposed=release.allow_exposed,
         statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
@@ -362,11 +363,6 @@ def _map(release: ReleaseSection, folder: str) -> MapRequest | None:
 def _place(said: str, folder: str) -> str:
     """Where the run file says its ledger is; "none" is a word and not a file."""
     return said if said == NO_LEDGER or is_url(said) else os.path.join(folder, said)
-
-
-def _stem(source: str) -> str:
-    """A name for an account whose table has none: that of its file; a database says nothing of its own."""
-    return "unnamed" if is_url(source) else Path(source.removesuffix(".gz")).stem or "unnamed"
 
 
 def in_answer(problem: Problem) -> Problem:

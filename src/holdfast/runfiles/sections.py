@@ -450,7 +450,7 @@ class ReleaseSection(Section):
     revises: PathText | None = None
     disjoint: DisjointSection | None = None
     revises_signer: PathText | None = None
-    allow_exposed: Annotated[int, Field(ge=0)] | None = None
+    allow_exposed: Annotated[int, Field(ge=0)] = 0
 
     @property
     def own(self) -> dict[str, Any]:

@@ -62,6 +62,13 @@ _LONGEST_LINE = 2**24
 _END = rb"(?:\r\n|[\r\n])"
 
 
+def source_name(data: Any) -> str | None:
+    """The name of a file without folder and ending; None for a database, which says nothing of its own, and for data in memory."""
+    if is_url(data) or not isinstance(data, str | os.PathLike):
+        return None
+    return Path(os.fsdecode(data).removesuffix(".gz")).stem or None
+
+
 class Source(Protocol):
     """One readable input. `label` is what messages call it: the name of a file, without its folder."""
 

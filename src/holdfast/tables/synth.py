@@ -75,7 +75,7 @@ _GQ_AGE_SPAN = np.array([0, 28, 5, 20, 40, 4, 12, 32])  # two draws below this a
 _GQ_MALE = np.array([0, 60000, 52000, 22000, 39000, 30000, 55000, 39000])  # out of 65536
 
 
-def synthesize(people: int, seed: int | str = 1, *, states: int | None = None, blocks: int | None = None) -> Population:
+def synthesize(people: int, seed: int | str = "1", *, states: int | None = None, blocks: int | None = None) -> Population:
     """A population of exactly this many people in a nested geography.
 
     Given:       0 <= people <= 10^10; a seed (1 and "1" are the same); by default one block per 40 people, and roots of that for the levels
@@ -159,7 +159,7 @@ class Population:
             columns[column] = _encoded(np.tile(inner, areas * prod(sizes[:i])), _CODES[column])
         return pa.table(columns | {"count": self._tabulate(level, by, width)})
 
-    def save(self, path: str | Path, what: str = "records", *, level: str = "block", by: Iterable[str] = ()) -> Path:
+    def save(self, path: str | Path, what: str = "counts", *, level: str = "county", by: Iterable[str] = ()) -> Path:
         """Write the records, or the counts of a level, to a new .parquet or .csv file: complete, or not at all."""
         path = Path(path)
         _check_target(path)

@@ -16,11 +16,12 @@ from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, O
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.formats import save_frame
+from holdfast.tables.frames import Frames
 from holdfast.tables.grid import Grid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
-from holdfast.tables.readers import open_source
+from holdfast.tables.readers import open_source, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
 
@@ -34,16 +35,28 @@ _SCOPE = (
 
 
 @final
-class Table:
+class Table(Frames):
     """Counts over a universe. Build one with `from_counts` or `from_records`.
 
     Guarantees:  counts are int64 from 0 to 2^62 - 1, their total stays below 2^62, and they cannot be written to. They are shown only by
-                 `counts`, `frame` and `save`: not by repr or str, and a table cannot be pickled. Tables are equal only to themselves.
+                 `counts`, `frame`, `to_arrow`, `to_pandas`, `to_polars` and `save`: not by repr or str, and a table cannot be pickled.
+                 Tables are equal only to themselves.
                  Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
                  With a `grid`, these are no counts but real-valued answers in steps of the grid (`hf.answer`): they may be negative.
     """
 
-    __slots__ = ("_cell_keys", "_count_name", "_counts", "_grid", "_max_records", "_name", "_protect", "_public_columns", "_universe")
+    __slots__ = (
+        "_cell_keys",
+        "_count_name",
+        "_counts",
+        "_grid",
+        "_max_records",
+        "_name",
+        "_protect",
+        "_public_columns",
+        "_source",
+        "_universe",
+    )
 
     def __init__(
         self,
@@ -102,6 +115,7 @@ class Table:
         self._protect = checked_protect(protect)
         self._max_records = checked_max_records(max_records)
         self._name = name
+        self._source: str | None = None
         self._public_columns = checked_columns(public_columns or {}, universe, count)
         return self
 
@@ -157,7 +171,9 @@ class Table:
                     source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
                 )
         own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
-        return cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
+        table = cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
+        table._source = source_name(data)
+        return table
 
     @classmethod
     def from_records(
@@ -213,7 +229,9 @@ class Table:
                 counts, keys = count_records(source, declared, others)
             else:
                 declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
-        return cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
+        table = cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
+        table._source = source_name(data)
+        return table
 
     def with_labels(self, codes: Mapping[str, Mapping[str, str]] | Labels, columns: Mapping[str, str] | None = None) -> Table:
         """The same table with words for codes, {"sex": {"F": "women"}}, and for columns, {"sex": "Sex"}: pages and screens show them."""
@@ -272,6 +290,11 @@ class Table:
     def name(self) -> str | None:
         """What the office calls the table."""
         return self._name
+
+    @property
+    def dataset(self) -> str | None:
+        """The account that a release is charged to where none is named: the table's name, else the name of its file without its ending."""
+        return self._name or self._source
 
     @property
     def frame(self) -> Any:

@@ -24,7 +24,7 @@ from holdfast.verification.verify import read_verified
 class Loaded(Readable):
     """A published folder that was verified, with the law of its noise made again from the card. Nothing confidential.
 
-    `table` exports Arrow, so that polars and DuckDB read it as it is; `table.frame` is a pyarrow.Table, which has to_pandas().
+    `table` exports Arrow, so that polars and DuckDB read it as it is; it has to_pandas(), to_polars() and to_arrow().
     """
 
     card: dict[str, Any]

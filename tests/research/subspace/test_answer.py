@@ -37,7 +37,7 @@ class Mechanism:
 class TestAnswer:
     def test_it_is_marked_and_goes_nowhere(self, tmp_path: Any) -> None:
         key = hf.NoiseKey.for_tests("answer")
-        answer = floating_answer([5, 3, 2], invariants=[[1, 1, 1]], sensitivity=2, mechanism=Mechanism(), key=key)
+        answer = floating_answer([5, 3, 2], keep=[[1, 1, 1]], sensitivity=2, mechanism=Mechanism(), key=key)
         assert answer.status == answer.guarantee.status == "floating point"
         assert "floating point, research only" in repr(answer)
         assert "floating point, research only" in answer._repr_html_()
@@ -49,8 +49,8 @@ class TestAnswer:
         assert "Floating point, research only" in hf.describe(answer)
 
     def test_a_declared_sensitivity_makes_a_declared_promise(self) -> None:
-        declared = floating_answer([5, 3], invariants=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace(epsilon="1"))
-        computed = floating_answer([[1, 0], [0, 1]], [5, 3], invariants=[[1, 1]], mechanism=hf.ProjectedLaplace(epsilon="1"))
+        declared = floating_answer([5, 3], keep=[[1, 1]], sensitivity=2, mechanism=hf.ProjectedLaplace(epsilon="1"))
+        computed = floating_answer([[1, 0], [0, 1]], [5, 3], keep=[[1, 1]], mechanism=hf.ProjectedLaplace(epsilon="1"))
         assert (declared.guarantee.basis, computed.guarantee.basis) == ("declared", "proved")
         assert "as it was declared. That was not checked" in hf.describe(declared)
         assert "declared" not in hf.describe(computed)
@@ -58,7 +58,7 @@ class TestAnswer:
     def test_no_release_takes_a_mechanism_of_ones_own(self) -> None:
         table = hf.Table(hf.Universe.product({"town": ["a", "b"]}), np.array([5, 3]))
         with pytest.raises(InvalidParameter):
-            hf.release(table, [hf.total()], Projected(lambda a, r: a, 1))  # type: ignore[arg-type]
+            hf.release(table, [hf.total()], Projected(lambda a, r: a, 1), ledger=None)  # type: ignore[arg-type]
 
     def test_one_key_one_answer(self) -> None:
         asked: dict[str, Any] = {"mechanism": Mechanism(), "sensitivity": "1/2"}
@@ -84,11 +84,11 @@ class TestAnswer:
 
     def test_a_gaussian_needs_a_pair(self) -> None:
         with pytest.raises(InvalidParameter, match="epsilon and delta"):
-            floating_answer([1, 2], sensitivity=1, invariants=[[1, 1]], mechanism=hf.ProjectedGaussian(rho=1))
+            floating_answer([1, 2], sensitivity=1, keep=[[1, 1]], mechanism=hf.ProjectedGaussian(rho=1))
 
     def test_statements_need_a_universe(self) -> None:
         with pytest.raises(InvalidParameter, match="Statements are about a universe"):
-            floating_answer([1, 2], sensitivity=1, invariants=[hf.total()], mechanism=hf.ProjectedLaplace(epsilon=1))
+            floating_answer([1, 2], sensitivity=1, keep=[hf.total()], mechanism=hf.ProjectedLaplace(epsilon=1))
 
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
@@ -113,7 +113,7 @@ class TestEveryMechanism:
     def test_margins_of_a_table(self, mechanism: Any) -> None:
         table = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
         given: dict[str, Any] = {"mechanism": mechanism, "key": hf.NoiseKey.for_tests("margins")}
-        found = floating_answer(np.eye(4, dtype=int), table, invariants=[hf.margin("town")], universe=UNIVERSE, **given)
+        found = floating_answer(np.eye(4, dtype=int), table, keep=[hf.margin("town")], universe=UNIVERSE, **given)
         assert found.status == found.guarantee.status == "floating point"
         assert found.guarantee.is_induced
         assert np.abs(found.values.reshape(2, 2).sum(axis=1) - [8, 11]).max() < 1e-9
@@ -122,7 +122,7 @@ class TestEveryMechanism:
     @pytest.mark.parametrize("mechanism", EVERY[4:], ids=lambda mechanism: type(mechanism).__name__)
     def test_what_has_no_form_on_the_grid_is_refused_there(self, mechanism: Any) -> None:
         with pytest.raises(InvalidParameter, match="has a form in floating point only, which is for research"):
-            hf.answer([1.5, 2], sensitivity=1, mechanism=mechanism)
+            hf.answer([1.5, 2], sensitivity=1, mechanism=mechanism, ledger=None)
 
     @pytest.mark.parametrize("argument", ["places", "on_grid", "release_id", "office", "names", "ledger", "dataset", "allow_exposed"])
     def test_what_belongs_to_a_publication_is_no_argument(self, argument: str) -> None:
@@ -133,41 +133,41 @@ class TestEveryMechanism:
 
 class TestRead:
     def test_a_linear_query(self) -> None:
-        values, query = read_query([[1, 1, 0], ["1/2", 0, "1/2"]], [4, 2, 6], invariants=[[1, -2]], neighbours="add-remove")
+        values, query = read_query([[1, 1, 0], ["1/2", 0, "1/2"]], [4, 2, 6], keep=[[1, -2]], neighbours="add-remove")
         assert values.tolist() == [6.0, 5.0]
         assert (query.l1, query.l2_squared, query.neighbours) == (Fraction(3, 2), Fraction(5, 4), "add-remove")
         assert query.columns.tolist() == [[1, 1, 0], [0.5, 0, 0.5]]
 
     def test_sensitivities_as_numbers_or_all_of_them(self) -> None:
-        assert read_query([1, 2], invariants=None, norm="l1", sensitivity="3/2")[1].l1 == 1.5
-        assert read_query([1, 2], invariants=None, norm="l2", sensitivity="3/2")[1].l2_squared == 2.25
+        assert read_query([1, 2], keep=None, norm="l1", sensitivity="3/2")[1].l1 == 1.5
+        assert read_query([1, 2], keep=None, norm="l2", sensitivity="3/2")[1].l2_squared == 2.25
         stated = Sensitivities(l1=1, projected_l1=2)  # type: ignore[arg-type]
-        assert read_query([1, 2], invariants=None, sensitivity=stated)[1].projected_l1 == 2
+        assert read_query([1, 2], keep=None, sensitivity=stated)[1].projected_l1 == 2
 
     @pytest.mark.parametrize(
         ("values", "histogram", "named", "kind", "message"),
         [
-            ([1, float("nan")], None, {"invariants": [[1, 1]]}, InvalidParameter, "values holds numbers that are not finite"),
-            ([1, float("inf")], None, {"invariants": [[1, 1]]}, InvalidParameter, "values holds numbers that are not finite"),
-            (["a", "b"], None, {"invariants": [[1, 1]]}, InvalidParameter, "values takes numbers"),
-            ([], None, {"invariants": None}, InvalidParameter, "values takes a list of numbers, at least one"),
-            ([[1, 2]], None, {"invariants": [[1, 1]]}, InvalidParameter, r"Got the shape \(1, 2\)"),
-            ([1, 2], None, {"invariants": [[1, 0], [0, 1]]}, NothingLeft, "no null space is left"),
-            ([1, 2], None, {"invariants": [[0.5, 1]]}, InexactParameter, r"Write the string '0\.5'"),
-            ([1, 2, 3], None, {"invariants": [[1, 1]]}, InvalidParameter, "rows of one length"),
-            ([1, 2], None, {"invariants": None, "sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
+            ([1, float("nan")], None, {"keep": [[1, 1]]}, InvalidParameter, "values holds numbers that are not finite"),
+            ([1, float("inf")], None, {"keep": [[1, 1]]}, InvalidParameter, "values holds numbers that are not finite"),
+            (["a", "b"], None, {"keep": [[1, 1]]}, InvalidParameter, "values takes numbers"),
+            ([], None, {"keep": None}, InvalidParameter, "values takes a list of numbers, at least one"),
+            ([[1, 2]], None, {"keep": [[1, 1]]}, InvalidParameter, r"Got the shape \(1, 2\)"),
+            ([1, 2], None, {"keep": [[1, 0], [0, 1]]}, NothingLeft, "no null space is left"),
+            ([1, 2], None, {"keep": [[0.5, 1]]}, InexactParameter, r"Write the string '0\.5'"),
+            ([1, 2, 3], None, {"keep": [[1, 1]]}, InvalidParameter, "rows of one length"),
+            ([1, 2], None, {"keep": None, "sensitivity": 0}, InvalidParameter, "sensitivity is zero"),
             (
                 [1, 2],
                 None,
-                {"invariants": None, "sensitivity": float("inf")},
+                {"keep": None, "sensitivity": float("inf")},
                 InexactParameter,
                 "sensitivity must be a finite exact number",
             ),
-            ([[1, 2]], [1, 2], {"invariants": None, "sensitivity": 1}, InvalidParameter, "Leave `sensitivity` out"),
-            ([[1, 2]], [1, -2], {"invariants": None}, InvalidParameter, "The histogram holds whole numbers, zero or more"),
-            ([[1, 2]], [1, 0.5], {"invariants": None}, InvalidParameter, "The histogram holds whole numbers, zero or more"),
-            ([[1, 2]], [1, 2, 3], {"invariants": None}, InvalidParameter, "histogram takes a list of 2"),
-            ([[0.5, 2]], [1, 2], {"invariants": None}, InexactParameter, "an entry of query_matrix must be exact"),
+            ([[1, 2]], [1, 2], {"keep": None, "sensitivity": 1}, InvalidParameter, "Leave `sensitivity` out"),
+            ([[1, 2]], [1, -2], {"keep": None}, InvalidParameter, "The histogram holds whole numbers, zero or more"),
+            ([[1, 2]], [1, 0.5], {"keep": None}, InvalidParameter, "The histogram holds whole numbers, zero or more"),
+            ([[1, 2]], [1, 2, 3], {"keep": None}, InvalidParameter, "histogram takes a list of 2"),
+            ([[0.5, 2]], [1, 2], {"keep": None}, InexactParameter, "an entry of query_matrix must be exact"),
         ],
     )
     def test_bad_input(self, values: Any, histogram: Any, named: dict[str, Any], kind: type[Exception], message: str) -> None:
@@ -176,5 +176,5 @@ class TestRead:
 
     def test_messages_hold_no_answer(self) -> None:
         with pytest.raises(InvalidParameter) as caught:
-            read_query([123456.75, float("nan")], invariants=[[1, 1]])
+            read_query([123456.75, float("nan")], keep=[[1, 1]])
         assert "123456" not in str(caught.value)

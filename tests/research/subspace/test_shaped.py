@@ -89,11 +89,12 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
     made = hf.answer(
         shaped.matrix,
         people,
-        invariants=shaped.invariants,
+        keep=shaped.invariants,
         names=shaped.names,
         mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
         places=0,
         key=hf.NoiseKey.for_tests("release"),
+        allow_exposed=1,
     )
     answers, combined = made.table.counts[:5], made.table.counts[5:]
     assert answers[-1] == 100
@@ -103,10 +104,11 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
     plain = hf.answer(
         prefix_sums(5),
         people,
-        invariants=[[0, 0, 0, 0, 1]],
+        keep=[[0, 0, 0, 0, 1]],
         mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
         places=0,
         key=hf.NoiseKey.for_tests("p"),
+        allow_exposed=1,
     )
     error, other = (each.law.covariance().diagonal()[:5].sum() for each in (made, plain))
     assert error < 0.8 * other  # at the same promise
@@ -119,9 +121,9 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
 
 def test_the_refusal_of_correlated_noise_on_the_grid_says_how_to_have_it() -> None:
     with pytest.raises(InvalidParameter, match="shaped_query"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.CorrelatedGaussian("1", "1e-6"))  # type: ignore[arg-type]
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.CorrelatedGaussian("1", "1e-6"), ledger=None)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match=r"research\.floating_answer"):
-        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.KNorm("1"))  # type: ignore[arg-type]
+        hf.answer(prefix_sums(3), [1, 2, 3], mechanism=research.KNorm("1"), ledger=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("resolution", [0, 1.5, 10**6])

@@ -79,7 +79,7 @@ def floating_answer(
     histogram: Any = None,
     *,
     mechanism: SubspaceMechanism | FloatingMechanism,
-    invariants: Any = (),
+    keep: Any = (),
     sensitivity: Sensitivities | Exact | None = None,
     neighbours: Neighbours = "replace-one",
     universe: Universe | None = None,
@@ -88,12 +88,12 @@ def floating_answer(
     """Answer once by a mechanism of [GGY22], taken literally: in floating point, for research.
 
     Given:       as for `hf.answer`: answers with their sensitivity in the norm of the mechanism, or the matrix of a linear query with a
-                 histogram. `invariants`: a matrix, or constraints such as hf.margin over a `universe`.
+                 histogram. `keep`: a matrix, or constraints such as hf.margin over a `universe`.
     Guarantees:  what comes back is no release: it cannot be saved or charged. Nothing here reaches a ledger.
     """
     counts = histogram.counts if isinstance(histogram, Table) else histogram
-    norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(invariants, universe)
-    answers, query = read_query(values, counts, invariants=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
+    norm, rows = getattr(mechanism, "norm", "l2"), _as_matrix(keep, universe)
+    answers, query = read_query(values, counts, keep=rows, norm=norm, sensitivity=sensitivity, neighbours=neighbours)
     law = floating_form(mechanism, query)
     return FloatAnswer(law.answers(answers, 1, generator(key))[0], law, query.invariants.basis_name)
 
@@ -154,7 +154,7 @@ def read_query(
     values: Any,
     histogram: Any = None,
     *,
-    invariants: Any,
+    keep: Any,
     norm: str = "l2",
     sensitivity: Sensitivities | Exact | None = None,
     neighbours: Neighbours = "replace-one",
@@ -171,7 +171,7 @@ def read_query(
                 "The sensitivity of a linear query is computed from its matrix. Leave `sensitivity` out.", field="sensitivity"
             )
         matrix = read_matrix(values, "query_matrix")
-        query = Query.linear(matrix, as_invariants(invariants, int(matrix.nrows())), neighbours)
+        query = Query.linear(matrix, as_invariants(keep, int(matrix.nrows())), neighbours)
         counts = finite(histogram, int(matrix.ncols()), "histogram")
         if (counts < 0).any() or (counts != np.rint(counts)).any():
             raise InvalidParameter(
@@ -186,7 +186,7 @@ def read_query(
     else:
         number = read_sensitivity(sensitivity)
         stated = Sensitivities(neighbours=neighbours, **({"l1": number} if norm == "l1" else {"l2_squared": number**2}))
-    return found, Query(as_invariants(invariants, len(found)), stated)
+    return found, Query(as_invariants(keep, len(found)), stated)
 
 
 def as_invariants(invariants: Any, cells: int) -> Invariants:
