@@ -1,8 +1,8 @@
 """Estimated total variation bounds against sweeps: a line for each kernel and lag.
 
 The vertical axis is logarithmic and ends at 1, above which a bound says nothing. The shape of the marks shows
-the kernel, the line shows the lag, and long dashes show that a curve is not a bound: no meaning depends on colour alone, and a text gives all
-figures as well.
+the kernel, the line shows the lag, and long dashes show that a curve is not a bound: no meaning depends on colour alone, and a text gives
+all figures as well.
 """
 
 from __future__ import annotations
