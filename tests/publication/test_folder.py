@@ -16,6 +16,7 @@ import holdfast as hf
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication import folder as folder_module
 from holdfast.publication import publishing
+from holdfast.publication.folder import fill_folder
 from holdfast.publication.release import Release
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
@@ -132,7 +133,7 @@ class TestRefusals:
 
     def test_a_folder_that_is_filled_meanwhile_is_left_as_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "out").mkdir()
-        fill = publishing.fill_folder
+        fill = fill_folder
 
         def meanwhile(*given: Any) -> None:
             fill(*given)
