@@ -129,7 +129,7 @@ class TestRefusals:
 
     def test_a_folder_that_is_filled_meanwhile_is_left_as_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "out").mkdir()
-        fill = pipeline.fill_folder
+        fill = folder_module.fill_folder
 
         def meanwhile(*given: Any) -> None:
             fill(*given)
