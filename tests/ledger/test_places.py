@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,7 +129,7 @@ def test_a_wrong_password_is_not_shown(server: str) -> None:
 
 @pytest.mark.parametrize(("version", "said"), [(1, "begin a new ledger"), (2, "begin a new ledger"), (99, "Install a later Holdfast")])
 @pytest.mark.parametrize("how", [{}, {"create": True}, {"read_only": True}])
-def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, version: int, said: str, how: dict[str, bool]) -> None:
+def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, version: int, said: str, how: dict[str, Any]) -> None:
     ledger = Ledger.open(place, create=True)
     grant(ledger)
     before = rows(ledger)

@@ -159,9 +159,10 @@ class TestAskedFor:
 
 class TestApproval:
     def test_date_office_and_approver_stand_on_card_and_statement(self, tmp_path: Path) -> None:
-        said = {"date": "2030-04-01", "office": "Office of <Towns>", "approver": "A. Chief, Director"}
-        mechanism = hf.GeneralizedLaplace(epsilon=1, per="distance")
-        release = hf.release(a_table(), [hf.margin("a")], mechanism, release_id="r1", ledger=None, **said)  # type: ignore[arg-type]
+        said: dict[str, Any] = {"date": "2030-04-01", "office": "Office of <Towns>", "approver": "A. Chief, Director"}
+        release = hf.release(
+            a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), release_id="r1", **said, ledger=None
+        )
         folder = release.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())["release"]
         assert {name: card[name] for name in said} == said

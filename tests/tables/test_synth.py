@@ -274,7 +274,7 @@ def test_origins_are_counted_beside_the_rest_and_change_nothing(town: Population
 
 
 def test_files_of_equal_arguments_have_equal_bytes(town: Population, tmp_path: Path) -> None:
-    one, two = town.save(tmp_path / "1.csv"), synthesize(3_000, "town").save(str(tmp_path / "2.csv"))
+    one, two = town.save(tmp_path / "1.csv", "records"), synthesize(3_000, "town").save(str(tmp_path / "2.csv"), "records")
     assert one.read_bytes() == two.read_bytes()
     assert one.read_text().splitlines()[0] == ",".join(COLUMNS)
 
@@ -298,7 +298,7 @@ def test_an_existing_file_stays_and_a_failure_leaves_nothing(town: Population, t
 
     monkeypatch.setattr(Population, "_batch", broken)
     with pytest.raises(OSError, match="disk full"):
-        town.save(tmp_path / "new.parquet")
+        town.save(tmp_path / "new.parquet", "records")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling.csv", "old.csv"]
     assert (tmp_path / "old.csv").read_text() == "mine"
 
