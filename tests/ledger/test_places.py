@@ -135,7 +135,7 @@ def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, ve
     before = rows(ledger)
     run_sql(ledger, f"UPDATE holdfast_meta SET value = '{version}' WHERE name = 'schema'")
     with pytest.raises(LedgerProblem, match=f"have version {version}, and this Holdfast uses version {store.VERSION}") as caught:
-        Ledger.open(place, **how)  # type: ignore[arg-type]
+        Ledger.open(place, **how)
     assert said in str(caught.value)
     run_sql(ledger, f"UPDATE holdfast_meta SET value = '{store.VERSION}' WHERE name = 'schema'")
     assert rows(Ledger.open(place)) == before
