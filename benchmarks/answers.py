@@ -28,7 +28,7 @@ from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
 from holdfast.research.subspace import floating_form, read_query
 from holdfast.subspace import Invariants, linear_sensitivities
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 Floats = NDArray[np.float64]
 
@@ -195,7 +195,7 @@ def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: Subs
     sensitivities = linear_sensitivities(matrix, Invariants(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
     said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
-    grid = Grid(0, **said, neighbours="replace-one", on_grid=True)
+    grid = AnswerGrid(0, **said, neighbours="replace-one", on_grid=True)
     universe = hf.Universe.product({"answer": [str(i) for i in range(len(matrix))]})
     return replace(Facts.of(universe, [hf.linear(kept)]), grid=grid)
 

@@ -152,7 +152,7 @@ def meetings(case: Case, done: Call) -> Row:
         done()
         return Row(case.law, [case.kernel.name, "-", "no bound: pilot pairs did not meet", *["-"] * 6])
     times = np.sort(found.coupled_steps)
-    largest = int(times[-1]) if not found.censored else None
+    largest = int(times[-1]) if not found.unmet else None
     ratio = None if largest is None or case.paper is None else largest / case.paper
     bars = [] if case.paper is None else [Bar("largest / paper", ratio, FACTOR), Bar("largest / paper", ratio, 1 / FACTOR, at_least=True)]
     exact = "-" if case.exact is None else number(case.exact() * 1e6)
@@ -160,7 +160,7 @@ def meetings(case: Case, done: Call) -> Row:
     figures = [
         case.kernel.name,
         f"{found.lag:,}",
-        f"{case.pairs - found.censored} of {case.pairs}",
+        f"{case.pairs - found.unmet} of {case.pairs}",
         f"{int(times[(len(times) - 1) // 2]):,}",
         f"{largest:,}" if largest is not None else f"above {most:,}",
         "-" if case.paper is None else f"{case.paper:,.0f}",

@@ -16,7 +16,7 @@ from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Steps, load, machine
 from holdfast.errors import NoExactSampler
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
-from holdfast.research.subspace.correlated import split_factor, tightened
+from holdfast.research.subspace.correlated import split_factor, tighten_factor
 from holdfast.research.subspace.design import information, optimal_covariance
 from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges, ranges_gram
@@ -64,7 +64,7 @@ def case(workload: Workload, n: int) -> Case:
     sizes, vectors = np.linalg.eigh((whole - 1).astype(np.float64))
     changes = Changes.of_matrix(np.sqrt(np.maximum(sizes, 0.0))[:, None] * vectors.T, "replace-one")
     factor = split_factor(changes)
-    tight, best = tightened(changes, factor), optimal_covariance(changes)
+    tight, best = tighten_factor(changes, factor), optimal_covariance(changes)
     farthest = int((np.diag(whole)[:, None] + np.diag(whole)[None, :] - 2 * whole).max())
     free = answers - 1
     return Case(

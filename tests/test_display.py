@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.display import html_table, listed, shorten
+from holdfast.display import html_table, list_names, shorten
 from holdfast.exact import Computable, DiscreteGaussian, DiscreteLaplace, Weighted
 from holdfast.invariants import compile_rows
 from tests.examples import examples
@@ -243,8 +243,8 @@ def test_shortened_texts(text: str, limit: int) -> None:
 
 
 def test_lists_and_tables_say_how_much_is_left_out() -> None:
-    assert listed(["a", "b"]) == "a, b"
-    assert listed(["a", "b"], show=repr) == "'a', 'b'"
-    assert listed(MANY, 20) == "00000, 00001, 00002 and 9,997 more"
+    assert list_names(["a", "b"]) == "a, b"
+    assert list_names(["a", "b"], show=repr) == "'a', 'b'"
+    assert list_names(MANY, 20) == "00000, 00001, 00002 and 9,997 more"
     texts = Cells(html_table("t", [(name, name) for name in MANY])).texts
     assert texts[-2:] == ["...", "9,960 more"]

@@ -37,7 +37,7 @@ def count_of(n: int | str, noun: str, plural: str | None = None) -> str:
     return f"{n} {noun}" if str(n) == "1" else f"{n} {plural or noun + 's'}"
 
 
-def listed(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] = str) -> str:
+def list_names(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] = str) -> str:
     """The names with commas between them, as many as fit in `limit` characters, and how many more there are; show=repr quotes them."""
     shown: list[str] = []
     length = 0

@@ -14,7 +14,7 @@ from holdfast.accuracy import error_laws
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
-from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, ranked
+from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums
 from holdfast.publication.release import Release
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
@@ -82,7 +82,7 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     loaded, noisy = hf.load(COMPUTED[kind]().save(tmp_path / "out")), 0
     for level in dict.fromkeys((*levels_of(loaded.plan), *margins_of(loaded.plan))):
         sums = sums_of(loaded.plan, loaded.table, level)
-        found = ranked(loaded.plan, loaded.table, sums, 100)
+        found = rank_sums(loaded.plan, loaded.table, sums, 100)
         order = np.argsort(-sums.values, kind="stable")
         wanted = [loaded.interval((sums.unit_of == unit).astype(np.int64), CONFIDENCE) for unit in order]
         assert [(bar.low, bar.high) for bar in found.bars] == [(one.doubles["low"], one.doubles["high"]) for one in wanted]
@@ -109,7 +109,7 @@ def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypa
     made = SIMULATED[kind]()
     monkeypatch.setattr(error_laws, "public_draws", None)  # no draw is made for a page
     plan, table = made.plan, made.table
-    found = ranked(plan, table, sums_of(plan, table, levels_of(plan)[-1]), 3)
+    found = rank_sums(plan, table, sums_of(plan, table, levels_of(plan)[-1]), 3)
     assert found.intervals == "normal"
     assert plan.deviations is not None
     order = np.argsort(-table.values, kind="stable")
@@ -125,9 +125,9 @@ def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyP
     """The same sums, with less work allowed: then bars are normal, and `interval` still goes by the law."""
     made = COMPUTED["tracts, laplace"]()
     sums = sums_of(made.plan, made.table, Level("county", ("state", "county")))
-    assert ranked(made.plan, made.table, sums, 3).intervals == "law"
+    assert rank_sums(made.plan, made.table, sums, 3).intervals == "law"
     monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK + 4 + 100)  # one block of four cells, and no transform
-    assert ranked(made.plan, made.table, sums, 3).intervals == "normal"
+    assert rank_sums(made.plan, made.table, sums, 3).intervals == "normal"
     assert made.interval({"county": "1a"}, CONFIDENCE).method == "convolution"
     monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK)
     assert computed_intervals(made.plan, made.table, [np.array([0])]) is None
@@ -139,7 +139,7 @@ def test_what_was_not_estimated_has_no_intervals_and_says_why(monkeypatch: pytes
     assert "1.96 standard deviations" in made.plot.ranked(["dest", "hour"]).caption.replace("\u00a0", " ")
     monkeypatch.setattr(sums_module, "MOST_WORK", 0)
     sums = sums_of(made.plan, made.table, Level("dest x hour", ("dest", "hour")))
-    found = ranked(made.plan, made.table, sums, 3)
+    found = rank_sums(made.plan, made.table, sums, 3)
     assert found.intervals == "unknown"
     assert {(bar.low, bar.high) for bar in found.bars} == {(None, None)}
     figure = made.plot.ranked(["dest", "hour"])

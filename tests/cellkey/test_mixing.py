@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
-from holdfast.cellkey.keys import BIG_PRIME, mixed, slow_mixed
+from holdfast.cellkey.keys import BIG_PRIME, mix_keys, slow_mixed
 
 KNOWN = {
     256: [128, 132, 142],
@@ -21,24 +21,24 @@ KNOWN = {
 
 @pytest.mark.parametrize("size", [*range(2, 130), 255, 256, 257, 1000, 4096, 10**4])
 def test_every_key_comes_out_once(size: int) -> None:
-    assert sorted(mixed(np.arange(size, dtype=np.uint64), size).tolist()) == list(range(size))
+    assert sorted(mix_keys(np.arange(size, dtype=np.uint64), size).tolist()) == list(range(size))
 
 
 @given(st.sampled_from([2, 3, 256, 10**8, 2**32, BIG_PRIME, 10**18, 2**64 - 59, 2**64]), st.data())
 def test_agrees_with_the_slow_version(size: int, data: st.DataObject) -> None:
     keys = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=5))
-    assert mixed(np.array(keys, np.uint64), size).tolist() == [slow_mixed(key, size) for key in keys]
+    assert mix_keys(np.array(keys, np.uint64), size).tolist() == [slow_mixed(key, size) for key in keys]
 
 
 def test_never_changes() -> None:
     """Records would get other noise. These are of the first version."""
     keys = np.array([0, 1, 2], np.uint64)
-    assert {size: mixed(keys, size).tolist() for size in (256, 10**8, 2**32, 2**64)} == KNOWN
+    assert {size: mix_keys(keys, size).tolist() for size in (256, 10**8, 2**32, 2**64)} == KNOWN
 
 
 def test_the_given_keys_stay() -> None:
     keys = np.arange(5, dtype=np.uint64)
-    mixed(keys, 8)
+    mix_keys(keys, 8)
     assert keys.tolist() == [0, 1, 2, 3, 4]
 
 

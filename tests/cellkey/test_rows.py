@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from holdfast.cellkey import design_rows, max_entropy
 from holdfast.cellkey.entropy import largest_entropy
-from holdfast.cellkey.rows import Row, row_constraints, row_noise
+from holdfast.cellkey.rows import SmallCountRow, row_constraints, row_noise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
 from tests.examples import examples
@@ -87,7 +87,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def check_row(row: Row, options: dict[str, Any]) -> None:
+def check_row(row: SmallCountRow, options: dict[str, Any]) -> None:
     """Constraints to 1e-12 and optimality conditions, from the probabilities and multipliers alone."""
     given = options.get("stay", 0)
     stay, V = Fraction(given[row.count] if isinstance(given, dict) else given), row.target

@@ -40,7 +40,7 @@ def by_steps(coupled: CoupledMetropolis, pair: StatePair, most: int, words: Any)
 
 def two_starts(kernel: Metropolis, spread: int = 2) -> StatePair:
     """Two states a few steps apart, within bounds where there are any."""
-    if kernel.bounded:
+    if kernel.is_bounded:
         fibre = kernel.fibre if kernel.target.lower is not None and kernel.target.upper is not None and kernel.target.cells < 6 else None
         return StatePair(np.zeros(kernel.dimension, dtype=np.int64), np.array(fibre[-1] if fibre else [-1] + [0] * (kernel.dimension - 1)))
     return StatePair(np.zeros(kernel.dimension, dtype=np.int64), np.arange(kernel.dimension) % 3 * spread - 1)

@@ -112,7 +112,7 @@ def test_censored_pairs_stay_and_are_counted() -> None:
     kernel = Refresh(sixteenths=0, values=4, uniform_start=True)
     meetings = meeting_times(kernel, lag=3, pairs=200, most=11, seed="never")
     assert meetings.pairs == len(meetings.times) == 200
-    assert meetings.censored == 200 - meetings.met.sum() > 0
+    assert meetings.unmet == 200 - meetings.met.sum() > 0
     assert set(meetings.times[~meetings.met].tolist()) == {14}
     assert set(meetings.times[meetings.met].tolist()) == {4}
 

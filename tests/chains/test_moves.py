@@ -100,7 +100,7 @@ def test_moves_of_shapes() -> None:
     with pytest.raises(NothingLeft):
         moves_for(Pinned(2))
     with pytest.raises(RequestTooLarge):
-        moves_for(General.unlisted(10**6, 3))
+        moves_for(General.without_rows(10**6, 3))
     with pytest.raises(RequestTooLarge):
         moves_for(Free(10**6))
 

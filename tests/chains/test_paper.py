@@ -27,7 +27,7 @@ SETS = Lattice(np.repeat(np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1],
 
 def largest(kernel: Kernel, lag: int, pairs: int, most: int) -> int:
     found = meeting_times(kernel, lag=lag, pairs=pairs, most=most, seed="paper")
-    assert not found.censored
+    assert not found.unmet
     return int(found.coupled_steps.max())
 
 
@@ -87,7 +87,7 @@ class TestRefused:
     def test_chains_that_do_not_meet_before_the_cap(self) -> None:
         kernel = LineGibbs(ChainTarget.laplace(36, QUARTER), Swaps((6, 6)))
         found = meeting_times(kernel, lag=60, pairs=4, most=1, seed="cap")
-        assert found.censored == 4
+        assert found.unmet == 4
         assert found.times.tolist() == [61] * 4
         (curve,) = stability(kernel, [60], pairs=4, most=1, seed="cap")
         with pytest.raises(NoMeeting, match="4 of 4 pairs of line_gibbs did not meet within 1 steps, so no bound was obtained"):

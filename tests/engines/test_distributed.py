@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.engines.distributed import Part, publish_part
+from holdfast.engines.distributed import AgentPart, publish_part
 from holdfast.errors import InvalidParameter, RequestTooLarge, StreamReused
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 TOWNS = hf.Universe.product({"town": ["a", "b", "c"], "sex": ["F", "M"]})
 TRUE = np.array([7, 0, 3, 12, 5, 1])
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[list[Any], Any]] = {
 SPLITS = [[[0], [1], [2], [3], [4], [5]], [[5, 0], [1, 2, 3], [4]], [list(range(6))]]
 
 
-def _parts(case: str, cells: list[list[int]], seed: str, true: np.ndarray = TRUE) -> list[Part]:
+def _parts(case: str, cells: list[list[int]], seed: str, true: np.ndarray = TRUE) -> list[AgentPart]:
     """Every agent makes the plan and opens the key by itself."""
     keep, mechanism = CASES[case]
     out = []
@@ -39,7 +39,7 @@ def _parts(case: str, cells: list[list[int]], seed: str, true: np.ndarray = TRUE
     return out
 
 
-def _joined(parts: list[Part]) -> np.ndarray:
+def _joined(parts: list[AgentPart]) -> np.ndarray:
     out = np.full(6, 2**40)
     for part in parts:
         out[part.cells] = part.values
@@ -115,7 +115,7 @@ def test_what_is_refused() -> None:
 
 def test_a_plan_that_would_round_to_its_grid_is_refused() -> None:
     """Owners cannot round by themselves, and the promise of such a plan counts rounding that nobody did."""
-    grid = Grid(6, l1=Fraction(1))
+    grid = AnswerGrid(6, l1=Fraction(1))
     plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), grid=grid), [hf.total()], hf.ProjectedLaplace(epsilon="1/2"))
     with pytest.raises(InvalidParameter, match="Make the plan with on_grid=True"):
         publish_part(plan.drawing, [0], [1], key=hf.NoiseKey.for_tests("off"), release_id="r")

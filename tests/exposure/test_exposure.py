@@ -68,7 +68,7 @@ def test_frechet_bounds_of_a_two_way_table() -> None:
     assert found.upper is not None
     assert (found.lower.reshape(3, 3) >= np.maximum(0, rows[:, None] + columns[None, :] - everyone)).all()
     assert (found.upper.reshape(3, 3) <= np.minimum(rows[:, None], columns[None, :])).all()
-    assert found.pinned.tolist() == [2, 5, 8]
+    assert found.cells_exposed_by_totals.tolist() == [2, 5, 8]
     assert set(found.small) >= {("c=2", 0), ("c=1", 1), ("r=2", 2)}
 
 
@@ -85,7 +85,7 @@ def test_without_totals_only_the_structure_is_told() -> None:
     kept = compile_rows(table(a=3), [subset("a", ["0"]), total()])
     found = exposure(Lattice.from_kept(kept), kept)
     assert found.fixed.tolist() == [0]
-    assert found.pinned.tolist() == found.nearly_pinned.tolist() == []
+    assert found.cells_exposed_by_totals.tolist() == found.nearly_pinned.tolist() == []
     assert found.frame().column("at_least").to_pylist() == [None]
 
 
@@ -110,7 +110,7 @@ def test_huge_totals_do_not_overflow() -> None:
     found, _ = explored(table(r=3, c=3), [margin("r"), margin("c")], counts)
     assert found.upper is not None
     assert (found.upper == 3 * 2**57).all()
-    assert len(found.pinned) == 0
+    assert len(found.cells_exposed_by_totals) == 0
 
 
 def test_rows_given_as_a_matrix_pin_like_margins() -> None:
@@ -122,7 +122,7 @@ def test_rows_given_as_a_matrix_pin_like_margins() -> None:
     ]
     for keep in cases:
         found, _ = explored(universe, keep, np.array([0, 0, 3, 4], dtype=np.int64))
-        assert found.pinned.tolist() == [0, 1], keep
+        assert found.cells_exposed_by_totals.tolist() == [0, 1], keep
     found, _ = explored(universe, [linear([[0, 0, 0, 2]])], np.array([1, 1, 1, 3], dtype=np.int64))
     row = found.frame().to_pylist()[0]
     assert (row["at_least"], row["at_most"]) == (3, 3)
@@ -142,7 +142,7 @@ def test_what_identities_fix_is_not_listed_as_pinned_either() -> None:
     keep = [margin("r"), identity(subset("r = 1 and c = 1"))]
     found, _ = explored(universe, keep, np.array([5, 6, 40, 0], dtype=np.int64))
     assert found.known.tolist() == [3]
-    assert 3 not in found.pinned
+    assert 3 not in found.cells_exposed_by_totals
     assert 3 not in found.fixed
 
 
@@ -169,6 +169,6 @@ def test_cells_that_occur_hold_one_at_least() -> None:
         universe = replace(Universe.product({"a": ["x", "y"]}), support=support)
         kept = compile_rows(universe, [total()])
         found = exposure(Lattice.from_kept(kept), kept, [np.array([2])])
-        assert found.pinned.tolist() == pinned
+        assert found.cells_exposed_by_totals.tolist() == pinned
         assert found.lower is not None
         assert found.lower.tolist() == [len(pinned) // 2] * 2

@@ -37,7 +37,7 @@ def test_age_by_zip_code_kept_one_margin_at_a_time(snapshot: Snapshot) -> None:
     assert new_cells(found) == [[], []]
     assert found.kept is not None
     assert Lattice.from_kept(found.kept).rank == algebra.rank(found.kept.matrix().toarray()) == 3 + 4 - 1
-    assert set(found.learned or ()) == {LearnedTotals("ages", ("zip",), "zips"), LearnedTotals("zips", ("age",), "ages")}
+    assert set(found.learned_totals or ()) == {LearnedTotals("ages", ("zip",), "zips"), LearnedTotals("zips", ("age",), "ages")}
     assert found.facts.values_missing == ("ages", "zips")
     assert found.pinned is None
     snapshot(describe(found), "without values")
@@ -187,7 +187,7 @@ def test_margins_of_one_table_are_known_for_the_other(snapshot: Snapshot) -> Non
     assert found.refinement is not None
     assert len(found.refinement) == 18
     snapshot(describe(found))
-    assert found.learned == (LearnedTotals("ages-2030", ("sex",), "zips-2030"),), "table two learns the total only, which it has"
+    assert found.learned_totals == (LearnedTotals("ages-2030", ("sex",), "zips-2030"),), "table two learns the total only, which it has"
 
 
 def test_a_cell_is_fixed_through_another_table(snapshot: Snapshot) -> None:
@@ -246,7 +246,7 @@ def different_tables(draw: st.DrawFn) -> list[PublishedTotals]:
 @given(different_tables())
 def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> None:
     found = joint_exposure(releases)
-    if found.computed:
+    if found.is_computed:
         assert_agrees(found, releases)
     else:
         assert found.fixed is None
@@ -261,7 +261,7 @@ def test_any_releases_of_different_tables(releases: list[PublishedTotals]) -> No
 def test_pinned_cells_are_pinned(releases: list[PublishedTotals], data: st.DataObject) -> None:
     """Every refined table with the published totals has the same value in a cell that is called pinned or fixed."""
     first = joint_exposure(releases)
-    if not first.computed or first.refinement is None or len(first.refinement) > 8 or first.kept is None:
+    if not first.is_computed or first.refinement is None or len(first.refinement) > 8 or first.kept is None:
         return
     refined = first.refinement
     counts = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(refined), max_size=len(refined))), dtype=np.int64)
@@ -294,11 +294,11 @@ def test_a_hierarchy_links_columns_of_different_names() -> None:
     found = joint_exposure([first, second])
     assert_agrees(found, [first, second])
     assert new_cells(found) == [["county=17003", "county=18001"], []]
-    assert found.learned == (LearnedTotals("counties", ("state",), "states"),)
+    assert found.learned_totals == (LearnedTotals("counties", ("state",), "states"),)
     upward = [release("counties", first.universe, margin("county")), release("states", second.universe, total())]
     found = joint_exposure(upward)
     assert_agrees(found, upward)
-    assert found.learned == (LearnedTotals("states", ("state",), "counties"),)
+    assert found.learned_totals == (LearnedTotals("states", ("state",), "counties"),)
     counts = [np.array([4, 0, 0]), np.array([3, 1, 0, 0])]
     pair = [published("counties", first.universe, counts[0], margin("county")), published("states", second.universe, counts[1], total())]
     found = joint_exposure(pair)
@@ -317,7 +317,7 @@ def test_a_hierarchy_links_codes_of_the_same_column() -> None:
     assert Lattice.from_kept(found.kept).rank == 4
     alone = release("fine", Universe.product({"area": COUNTIES.leaves(), "sex": ["F", "M"]}), margin("sex"))
     refused = joint_exposure([alone, second])
-    assert not refused.computed
+    assert not refused.is_computed
     assert refused.facts.why_not == WhyNot(Obstacle.OTHER_CODES, ("fine", "coarse"), ("area",))
 
 
@@ -325,7 +325,7 @@ def test_nested_codes_that_nothing_links_are_not_computed(snapshot: Snapshot) ->
     first = release("counties", Universe.product({"county": ["17001", "18001"]}), margin("county"))
     second = release("tracts", Universe.product({"tract": ["17001000100", "17001000200", "18001000100"]}), total())
     found = joint_exposure([first, second])
-    assert (found.computed, found.complete, found.fixed, found.pinned, found.learned) == (False, False, None, None, None)
+    assert (found.is_computed, found.complete, found.fixed, found.pinned, found.learned_totals) == (False, False, None, None, None)
     snapshot(describe(found))
     assert found.facts.why_not == WhyNot(Obstacle.LOOKS_NESTED, ("counties", "tracts"), ("county", "tract"))
     assert "none" not in describe(found)
@@ -336,14 +336,14 @@ def test_other_groupings_of_one_column_are_not_computed() -> None:
     coarse = Universe.product({"age": ["0-9", "10+"], "sex": ["F", "M"]})
     for universes in ((fine, coarse), (fine, Universe.product({"age": ["0-9", "10+"], "zip": ["1"]}))):
         found = joint_exposure([release(str(i), universe, total()) for i, universe in enumerate(universes)])
-        assert not found.computed
+        assert not found.is_computed
         assert found.facts.why_not == WhyNot(Obstacle.OTHER_CODES, ("0", "1"), ("age",))
 
 
 def test_too_large_a_refinement_is_not_computed(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
     monkeypatch.setattr(refinement, "MAX_REFINED", 17)
     found = joint_exposure([release("a", coded(s="FM", a="012"), margin("a")), release("b", coded(s="FM", z="567"), margin("s"))])
-    assert not found.computed
+    assert not found.is_computed
     assert found.facts.why_not == WhyNot(Obstacle.TOO_LARGE, cells=18, limit=17)
     snapshot(describe(found))
 
@@ -354,7 +354,7 @@ def test_observed_cells_of_different_lists_are_not_computed(snapshot: Snapshot) 
     found = joint_exposure([release("a", observed, total()), release("b", coded(x="abc"), total())])
     assert found.facts.why_not == WhyNot(Obstacle.OBSERVED_LISTS, ("a", "b"))
     snapshot(describe(found))
-    assert joint_exposure([release("a", observed, total()), release("b", seen, total())]).computed
+    assert joint_exposure([release("a", observed, total()), release("b", seen, total())]).is_computed
 
 
 def test_a_cut_search_never_says_that_nothing_is_fixed(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
@@ -368,7 +368,7 @@ def test_a_cut_search_never_says_that_nothing_is_fixed(monkeypatch: pytest.Monke
     assert_agrees(whole, pair)
     monkeypatch.setattr(components, "LARGEST_SEARCHED", 1)
     found = joint_exposure(pair)
-    assert found.computed
+    assert found.is_computed
     assert not found.complete
     snapshot(describe(found))
     assert "no cell" not in describe(found)
@@ -386,7 +386,7 @@ def test_large_tables_of_margins_are_quick() -> None:
     found = joint_exposure(chain)
     assert found.complete
     assert [len(cells.new) for cells in found.fixed or ()] == [0, 0, 0]
-    assert LearnedTotals("xy", ("y",), "yz") in (found.learned or ())
+    assert LearnedTotals("xy", ("y",), "yz") in (found.learned_totals or ())
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -401,7 +401,7 @@ def test_a_cut_search_misses_only_what_it_calls_undecided(releases: list[Publish
         assert set(cut.new) <= set(full.new) | set(full.old)
         assert set(full.new) <= set(cut.new) | set(cut.undecided)
         assert set(full.old) <= set(cut.old) | set(cut.new) | set(cut.undecided)
-    assert found.complete == (found.computed and not any(len(cells.undecided) for cells in found.fixed or ()))
+    assert found.complete == (found.is_computed and not any(len(cells.undecided) for cells in found.fixed or ()))
 
 
 # Revisions, arguments.
@@ -416,7 +416,7 @@ def test_a_revision_lists_the_totals_that_changed(snapshot: Snapshot) -> None:
     with pytest.raises(InvalidParameter, match="'none' are not known"):
         differences(old, release("none", universe, total()))
     found = joint_exposure([old, new])
-    assert found.computed
+    assert found.is_computed
     assert found.pinned is None
     assert found.facts.values_contradict
     snapshot(describe(found))

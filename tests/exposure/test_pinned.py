@@ -43,7 +43,7 @@ def exposure_of(plan: Plan, counts: np.ndarray, *, with_table: bool = True) -> E
 def told(plan: Plan, counts: list[int], *, with_table: bool = True) -> tuple[set[int], bool]:
     """(cells called exposed, whether they are said to be all) when the totals of these counts are published."""
     found = exposure_of(plan, np.array(counts, dtype=np.int64), with_table=with_table)
-    return {*found.fixed.tolist(), *found.pinned.tolist()}, found.complete
+    return {*found.fixed.tolist(), *found.cells_exposed_by_totals.tolist()}, found.complete
 
 
 def pinned(plan: Plan, counts: list[int], least: int = 0) -> set[int]:

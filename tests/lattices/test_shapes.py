@@ -18,7 +18,7 @@ from holdfast.lattices.norms import L1, L2
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.lattices.shortest import shortest_vector
 
-LARGE = General.unlisted(10**6, 300)
+LARGE = General.without_rows(10**6, 300)
 SHAPES: list[Shape] = [
     Free(1),
     Free(3),
@@ -95,7 +95,7 @@ def test_shapes_without_sharp_bounds() -> None:
 
 
 def test_shapes_are_values() -> None:
-    everything = [*SHAPES, LARGE, General.unlisted(10**6, 301)]
+    everything = [*SHAPES, LARGE, General.without_rows(10**6, 301)]
     for shape in everything:
         again = pickle.loads(pickle.dumps(shape))
         assert again == shape

@@ -81,8 +81,8 @@ class Office:
         shutil.rmtree(self.root, ignore_errors=True)
         shutil.copytree(self.kept / state, self.root, symlinks=True)
 
-    def account(self, **options: Any) -> booking.Account:
-        return booking.Account(Ledger.open(self.place, **options), DATA, SECRET)
+    def account(self, **options: Any) -> booking.ChargedAccount:
+        return booking.ChargedAccount(Ledger.open(self.place, **options), DATA, SECRET)
 
     def release(self, name: str, folder: str, *, resume: bool = False) -> None:
         output = Output(self.work / folder, ("csv",))

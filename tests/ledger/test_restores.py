@@ -153,14 +153,14 @@ def test_only_places_of_made_up_releases_are_forgotten(tmp_path: Path) -> None:
     witness = Witness.of(None, place_of(tmp_path / "ledger"))
     finish(made(tmp_path), reserve(made(tmp_path), "demo-1"))
     witness.forget_made_up()  # nobody noted it
-    assert witness.known() == made(tmp_path).id
+    assert witness.previous_id() == made(tmp_path).id
     witness.note_made_up({("d", "demo-1")})
     finish(made(tmp_path), reserve(made(tmp_path), "demo-2"))
     witness.forget_made_up()  # another came after the note
-    assert witness.known() == made(tmp_path).id
+    assert witness.previous_id() == made(tmp_path).id
     witness.note_made_up({("d", "demo-1"), ("d", "demo-2")})
     witness.forget_made_up()
-    assert witness.known() is None
+    assert witness.previous_id() is None
 
 
 def test_a_note_is_of_one_ledger_and_its_events(tmp_path: Path, state: Path) -> None:
@@ -172,11 +172,11 @@ def test_a_note_is_of_one_ledger_and_its_events(tmp_path: Path, state: Path) -> 
     (tmp_path / "ledger").unlink()
     finish(made(tmp_path), reserve(made(tmp_path), "demo-1"))
     witness.forget_made_up()
-    assert witness.known() == made(tmp_path).id
+    assert witness.previous_id() == made(tmp_path).id
     for note in (state / "made-up").iterdir():
         note.write_bytes(b"\xff")
     witness.forget_made_up()
-    assert witness.known() == made(tmp_path).id
+    assert witness.previous_id() == made(tmp_path).id
 
 
 def dangling(state: Path) -> None:

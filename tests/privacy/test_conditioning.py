@@ -221,7 +221,7 @@ class TestMoves:
         assert longest_move(SKEW) is None
         assert longest_elementary(SKEW) > SKEW.rank + 1, "rows that are not unimodular have longer ones"
         assert longest_move(Grid((2, 2, 2))) is None
-        assert longest_move(General.unlisted(10, 3)) is None
+        assert longest_move(General.without_rows(10, 3)) is None
 
 
 def longest_elementary(shape: Shape) -> int:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import ChainFacts, Guarantee
-from holdfast.privacy.estimated import added_delta, weakened
+from holdfast.privacy.estimated import added_delta, weaken_guarantee
 from holdfast.wording import describe
 from tests.snapshot_files import Snapshot
 
@@ -54,7 +54,7 @@ class TestAddedDelta:
 
 class TestWeakened:
     def test_pure_becomes_approximate_and_estimated(self, snapshot: Snapshot) -> None:
-        found = weakened(PURE, Fraction(1, 1000), CHAINS)
+        found = weaken_guarantee(PURE, Fraction(1, 1000), CHAINS)
         assert (found.kind, found.status, found.rho) == ("approximate", "estimated", None)
         assert found.eta == Fraction(1, 1000)
         assert found.epsilon == PURE.epsilon
@@ -64,23 +64,23 @@ class TestWeakened:
         snapshot(describe(found))
 
     def test_a_pair_keeps_its_delta_and_gains_one(self) -> None:
-        found = weakened(PAIR, Fraction(1, 1000), CHAINS)
+        found = weaken_guarantee(PAIR, Fraction(1, 1000), CHAINS)
         assert found.delta == Fraction(1, 10**6) + added_delta(Fraction(1, 4), Fraction(1, 1000))
         assert found.rho is None
 
     @given(st.lists(etas, min_size=2, max_size=2, unique=True))
     def test_more_error_promises_less(self, two: list[Fraction]) -> None:
-        found = [weakened(PURE, eta, CHAINS).cost(2).delta for eta in sorted(two)]
+        found = [weaken_guarantee(PURE, eta, CHAINS).cost(2).delta for eta in sorted(two)]
         assert all(a <= b for a, b in pairwise(found))
 
     def test_zcdp_is_refused_with_what_to_write(self) -> None:
         zcdp = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 10), smallest_secret=2, person=2)
         with pytest.raises(InvalidParameter, match=r"no zCDP promise.*Give epsilon and delta"):
-            weakened(zcdp, Fraction(1, 1000), CHAINS)
+            weaken_guarantee(zcdp, Fraction(1, 1000), CHAINS)
 
     def test_what_leaves_no_promise_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="leaves no promise"):
-            weakened(PURE, Fraction(1, 2), CHAINS)
+            weaken_guarantee(PURE, Fraction(1, 2), CHAINS)
 
     def test_eta_goes_with_an_estimate_only(self) -> None:
         with pytest.raises(InvalidParameter, match="eta is the error of a law that is not exact"):

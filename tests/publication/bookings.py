@@ -13,7 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.ledger import Ledger
 from holdfast.publication import booking, pipeline
-from holdfast.publication.booking import Account
+from holdfast.publication.booking import ChargedAccount
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 
@@ -61,7 +61,7 @@ def run(ledger: Ledger | None, folder: Path, name: str = "r1", **options: Any) -
     order = Order(name, revises=options.pop("revises", None))
     output = Output(folder, options.pop("formats", ("csv",)), sign=options.pop("sign", None), force=options.pop("force", False))
     secret = options.pop("secret", SECRET)
-    account = None if ledger is None else Account(ledger, DATA, secret)
+    account = None if ledger is None else ChargedAccount(ledger, DATA, secret)
     return pipeline.carry_out(plan, table, order, output, account, **options) or ""
 
 
@@ -96,7 +96,7 @@ class Place:
 
     def carry_out(self, *, resume: bool = False, force: bool = False, mechanism: Any = None) -> None:
         made = hf.plan(self.table, [hf.margin("r")], mechanism or hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
-        account = booking.Account(self.ledger, "towns", b"a secret of sixteen bytes or more")
+        account = booking.ChargedAccount(self.ledger, "towns", b"a secret of sixteen bytes or more")
         output = Output(self.folder / "out", force=force)
         pipeline.carry_out(made, self.table, Order("towns-1"), output, account, resume=resume)
 

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
 from holdfast.ledger import Ledger
-from holdfast.publication.booking import Account
+from holdfast.publication.booking import ChargedAccount
 from holdfast.publication.folder import Output
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import Order
@@ -106,7 +106,7 @@ def run(place: str, folder: Path, at: int | str = -1, seen: list[str] | None = N
     plan, table = options.pop("plan")
     order = Order(options.pop("release_id", "r1"), "2030-04-01")
     output = Output(folder, ("csv",), force=options.pop("force", False))
-    account = Account(ledger, DATA, options.pop("secret", SECRET))
+    account = ChargedAccount(ledger, DATA, options.pop("secret", SECRET))
     try:
         carry_out(plan, table, order, output, account, progress=lambda *_: at_point(DRAWN), **options)
     except HoldfastError as error:

@@ -34,7 +34,7 @@ from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
 from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.grid import MAX_PLACES, Grid
+from holdfast.tables.grid import MAX_PLACES, AnswerGrid
 from holdfast.tables.text_files import Reading
 from holdfast.wording.budget import budget_rows
 from tests.publication.twin_reports import with_the_numbers_of
@@ -59,14 +59,14 @@ def answered(values: Any = (0.5, -1.25, 3, 0.125, 2, -4), **given_: Any) -> Any:
 class TestGrid:
     @given(st.integers(0, MAX_PLACES), st.integers(-(2**62), 2**62))
     def test_text_is_the_value_exactly_and_reads_back(self, places: int, steps: int) -> None:
-        grid = Grid(places)
+        grid = AnswerGrid(places)
         text = grid.text(steps)
         assert Fraction(text) == Fraction(steps, 2**places)
         assert grid.steps(text) == steps
 
     @given(st.integers(0, MAX_PLACES), st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
     def test_columns_read_back(self, places: int, steps: list[int]) -> None:
-        grid = Grid(places)
+        grid = AnswerGrid(places)
         column = grid.column(steps)
         assert grid.read_column(column).to_pylist() == steps
         assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
@@ -74,11 +74,11 @@ class TestGrid:
     @pytest.mark.parametrize("text", ["0.3", "1", "1.0", "1.000", "x", "0.25 ", "1e999999999", "1/4", "9" * 5000])
     def test_other_texts_are_no_values_of_the_grid(self, text: str) -> None:
         with pytest.raises(ValueError, match="not a value"):
-            Grid(2).steps(text)
+            AnswerGrid(2).steps(text)
 
     def test_one_sensitivity(self) -> None:
         with pytest.raises(InvalidParameter, match="one sensitivity"):
-            Grid(1, Fraction(1), Fraction(1))
+            AnswerGrid(1, Fraction(1), Fraction(1))
 
     @pytest.mark.parametrize(
         ("given_", "message"),
@@ -95,15 +95,15 @@ class TestGrid:
     )
     def test_a_grid_is_checked(self, given_: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidParameter, match=message):
-            Grid(2, **given_)
+            AnswerGrid(2, **given_)
 
     def test_whole_numbers_are_fractions(self) -> None:
-        assert isinstance(Grid(2, l1=1).l1, Fraction)  # type: ignore[arg-type]
+        assert isinstance(AnswerGrid(2, l1=1).l1, Fraction)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
     def test_places_out_of_range_are_refused(self, places: Any) -> None:
         with pytest.raises(InvalidParameter, match="places must be a whole number from 0 to 24"):
-            Grid(places)
+            AnswerGrid(places)
 
 
 class TestTheWholeWay:
@@ -194,7 +194,7 @@ class TestTheWholeWay:
             ledger=None,
         )
         assert release.table.values.sum() == 3 + 7 + 10
-        assert release.plan.facts.grid == Grid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        assert release.plan.facts.grid == AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
@@ -303,7 +303,7 @@ class TestAPromiseForNobody:
         ).facts
         for places in range(MAX_PLACES):
             try:
-                answers = mechanism.answers(replace(facts, grid=Grid(places, l1=Fraction(2))))
+                answers = mechanism.answers(replace(facts, grid=AnswerGrid(places, l1=Fraction(2))))
             except InvalidParameter:
                 continue
             assert answers.reach >= (158 if mechanism.norm == "l1" else 37**2 + 121**2)

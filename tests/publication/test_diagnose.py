@@ -26,7 +26,7 @@ from holdfast.laws import L1Laplace, L2Laplace, Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication import diagnose as module
-from holdfast.publication.diagnose import CONFIDENTIAL, NOT_INSTALLED, Diagnosis, Part, Row, diagnose
+from holdfast.publication.diagnose import CONFIDENTIAL, NOT_INSTALLED, DiagnosedBlocks, Diagnosis, DiagnosisRow, diagnose
 from tests.chains.toy import Refresh
 from tests.publication.test_plan import Sealed
 from tests.snapshot_files import Snapshot
@@ -208,7 +208,7 @@ class TestNoBound:
         slow, *_ = found.rows
         row = slow.to_fields(Fraction(1))
         assert slow.curve is not None
-        met = 20 - slow.curve.meetings.censored
+        met = 20 - slow.curve.meetings.unmet
         assert row["problem"] == f"no bound: {met} of 20 pairs met within 5 sweeps"
         assert (row["recommended_steps"], row["eta"], row["added_delta"], row["median_meeting_steps"]) == (None,) * 4
         assert (row["met"], row["pairs"], row["given_up_after_sweeps"]) == (met, 20, 5)
@@ -225,7 +225,7 @@ class TestNoBound:
             UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=300, most_sweeps=5, kernels=["metropolis"]
         ).rows
         assert row.curve is not None
-        assert row.problem == f"no bound: {50 - row.curve.meetings.censored} of 50 pairs met within 5 sweeps"
+        assert row.problem == f"no bound: {50 - row.curve.meetings.unmet} of 50 pairs met within 5 sweeps"
 
     def test_a_pilot_that_fails_does_not_decide(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def no_pilot(*_: Any, **__: Any) -> None:
@@ -273,7 +273,7 @@ class TestNoBound:
 
     def test_a_block_too_large_for_its_pairs_is_not_begun(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """By a count, and before a kernel is made: a large block took gigabytes."""
-        monkeypatch.setattr(Part, "kernel", lambda *_: pytest.fail("a kernel was made"))
+        monkeypatch.setattr(DiagnosedBlocks, "kernel", lambda *_: pytest.fail("a kernel was made"))
         universe = hf.Universe.product({"a": [str(i) for i in range(60_000)]})
         found = diagnose(universe, [hf.total()], hf.GeneralizedLaplace(epsilon="1/4", per="distance"))
         assert not found.has_bounds
@@ -283,11 +283,11 @@ class TestNoBound:
         def curve(lag: int, *times: int, met: bool = True) -> TotalVariationCurve:
             return TotalVariationCurve(Meetings("toy", lag, 50, lag + np.array(times), np.array([True] * (len(times) - 1) + [met]), "seed"))
 
-        part = Part("toy", Grid((2, 2)), 1, L1Laplace(Fraction(1)))
-        assert Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18),)).warning is None
-        longer = Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18), curve(8, 3, 19)))
+        part = DiagnosedBlocks("toy", Grid((2, 2)), 1, L1Laplace(Fraction(1)))
+        assert DiagnosisRow(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18),)).warning is None
+        longer = DiagnosisRow(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 18), curve(8, 3, 19)))
         snapshot(longer.warning or "", "longer")
-        censored = Row(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 50, met=False),))
+        censored = DiagnosisRow(part, "toy", None, 2, curve(4, 3, 9), (curve(2, 3, 50, met=False),))
         snapshot(censored.warning or "", "censored")
 
     def test_without_arviz(self, monkeypatch: pytest.MonkeyPatch) -> None:

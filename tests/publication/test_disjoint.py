@@ -15,7 +15,7 @@ from holdfast.errors import BudgetExceeded, InvalidParameter, InvalidRun, Ledger
 from holdfast.ledger import Ledger
 from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
 from holdfast.publication import pipeline
-from holdfast.publication.booking import Account
+from holdfast.publication.booking import ChargedAccount
 from holdfast.publication.card import Card
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
@@ -169,7 +169,7 @@ class TestDeclared:
         assert said[0]["together"]["fixed"]
 
     def test_a_resumed_release_keeps_its_declaration(self, ledger: Ledger, tmp_path: Path) -> None:
-        account, plan = Account(ledger, DATA, SECRET), hf.plan(a_table(), KEEP, LAPLACE)
+        account, plan = ChargedAccount(ledger, DATA, SECRET), hf.plan(a_table(), KEEP, LAPLACE)
 
         def run(because: str | None, **options: Any) -> None:
             order = Order("south", disjoint=None if because is None else Disjoint(("north",), because))

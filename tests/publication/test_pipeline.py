@@ -20,7 +20,7 @@ from holdfast.engines.local import BoundRelease
 from holdfast.errors import InvalidParameter
 from holdfast.ledger import Ledger
 from holdfast.publication import card_content
-from holdfast.publication.booking import Account, Unbooked
+from holdfast.publication.booking import ChargedAccount, Unbooked
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out, draw
@@ -148,7 +148,7 @@ class TestTheSameWithALedgerAndWithout:
         """Only the entry of the ledger differs, on the card and on the pages made from it."""
         plan, output = hf.plan(a_table(), KEEP, mechanism), ("csv", "parquet")
         order = Order("r1", "2030-04-01")
-        entry = carry_out(plan, a_table(), order, Output(tmp_path / "with", output), Account(ledger, DATA))
+        entry = carry_out(plan, a_table(), order, Output(tmp_path / "with", output), ChargedAccount(ledger, DATA))
         assert carry_out(plan, a_table(), order, Output(tmp_path / "without", output)) is None
         booked, unbooked = files(tmp_path / "with"), files(tmp_path / "without")
         assert booked.keys() == unbooked.keys()
@@ -182,7 +182,7 @@ class TestTheSameWithALedgerAndWithout:
 
     @pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
     def test_progress_is_told(self, ledger: Ledger, tmp_path: Path, booked: bool) -> None:
-        account = Account(ledger, DATA) if booked else None
+        account = ChargedAccount(ledger, DATA) if booked else None
         keep = [hf.subset("area", ["a"]), hf.subset("area", ["b"])]
         seen: list[tuple[int, int]] = []
         plan = hf.plan(a_table(), keep, LAPLACE)
@@ -194,12 +194,12 @@ class TestTheSameWithALedgerAndWithout:
 
     def test_a_key_of_the_users_is_refused_with_an_account(self, ledger: Ledger) -> None:
         with pytest.raises(InvalidParameter, match=r"fresh key of its own\. Leave key out"):
-            draw(hf.plan(a_table(), KEEP, LAPLACE), a_table(), Order("r1"), Account(ledger, DATA), key=hf.NoiseKey.for_tests("x"))
+            draw(hf.plan(a_table(), KEEP, LAPLACE), a_table(), Order("r1"), ChargedAccount(ledger, DATA), key=hf.NoiseKey.for_tests("x"))
         assert ledger.reservation(DATA, "r1") is None
 
     def test_a_plan_for_another_table_is_refused_before_anything_is_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
         other = Table(hf.Universe.product({"area": ["a", "b", "d"], "sex": ["F", "M"]}), COUNTS, name=DATA)
-        for account in (None, Account(ledger, DATA)):
+        for account in (None, ChargedAccount(ledger, DATA)):
             with pytest.raises(InvalidParameter, match="made for another table"):
                 carry_out(hf.plan(a_table(), KEEP, LAPLACE), other, Order("r1"), Output(tmp_path / "out"), account)
         assert ledger.reservation(DATA, "r1") is None
@@ -276,7 +276,7 @@ class TestNothingConfidentialStaysBehind:
 )
 def test_revises_is_checked_before_anything_is_charged(ledger: Ledger, tmp_path: Path, revises: Any) -> None:
     """A card that could not be made was found out after the draw, with the charge spent."""
-    made, account = hf.plan(a_table(), KEEP, LAPLACE), Account(ledger, DATA, None)
+    made, account = hf.plan(a_table(), KEEP, LAPLACE), ChargedAccount(ledger, DATA, None)
     with pytest.raises(InvalidParameter, match=r"revise"):
         carry_out(made, a_table(), Order("r1", revises=revises), Output(tmp_path / "out"), account)
     assert not ledger.account(DATA).releases

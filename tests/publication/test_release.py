@@ -194,8 +194,8 @@ class TestFrozen:
         """An empty row, its total kept: the plan does not know it, the release lists its cells, and the plan is left as it is."""
         counts = COUNTS * np.array([0, 0, 0, 1, 1, 1, 1, 1, 1])
         made = a_release(counts=counts)
-        assert made.plan.exposure.pinned.tolist() == []
-        assert made.exposure.pinned.tolist() == [0, 1, 2]
+        assert made.plan.exposure.cells_exposed_by_totals.tolist() == []
+        assert made.exposure.cells_exposed_by_totals.tolist() == [0, 1, 2]
         assert made.card["exposed"]["names"] == ["a=x, b=p", "a=x, b=q", "a=x, b=r"]
         assert made.plan.to_fields()["exposed"]["cells"] == 0
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from holdfast.errors import InvalidParameter, KeyMisuse
 from holdfast.publication.card import Card, problems
-from holdfast.publication.signing import load_public_key, load_signing_key, signature_holds, signed
+from holdfast.publication.signing import load_public_key, load_signing_key, sign_card, signature_holds
 from tests.report.cards import CARD, a_card
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -23,7 +23,7 @@ def private_pem(key: Ed25519PrivateKey | X25519PrivateKey, password: bytes | Non
 
 
 def test_a_signed_card_holds_and_any_other_card_does_not() -> None:
-    made = signed(Card.model_validate(CARD), KEY)
+    made = sign_card(Card.model_validate(CARD), KEY)
     assert signature_holds(made)
     assert signature_holds(Card.from_json(made.to_json()))
     assert made.signature is not None
@@ -37,7 +37,7 @@ def test_a_signed_card_holds_and_any_other_card_does_not() -> None:
 
 def test_digits_that_reading_would_round_away_are_no_card() -> None:
     """A reader would see them, and the signature would not."""
-    made = signed(
+    made = sign_card(
         Card.model_validate(a_card(expected_error__cell_standard_deviation={"smallest": 1.25, "median": 7.25, "largest": 9.0})), KEY
     )
     text = made.to_json()
@@ -48,7 +48,7 @@ def test_digits_that_reading_would_round_away_are_no_card() -> None:
 
 
 def test_the_same_card_and_key_give_the_same_signature() -> None:
-    assert signed(Card.model_validate(CARD), KEY) == signed(Card.model_validate(CARD), KEY)
+    assert sign_card(Card.model_validate(CARD), KEY) == sign_card(Card.model_validate(CARD), KEY)
 
 
 def test_keys_are_read_from_pem(tmp_path: Path) -> None:

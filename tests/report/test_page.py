@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from holdfast.report.markup import name, shortened, table, tag, text
+from holdfast.report.markup import name, shorten_name, table, tag, text
 from holdfast.report.page import cost_rows, settings
 
 from .cards import HOSTILE, Page, a_card
@@ -63,18 +63,18 @@ def test_each_part_of_a_long_name_is_shortened_and_none_dropped() -> None:
         "Administrative region of the " + "southern and " * 8 + "provinces",
         "Manufacture of " + "basic metals and " * 9 + "scrap",
     )
-    women, men = (shortened(f"{region}, {branch}, {sex}", 120) for sex in ("women", "men"))
+    women, men = (shorten_name(f"{region}, {branch}, {sex}", 120) for sex in ("women", "men"))
     assert women.startswith("Administrative region of the south")
     assert ", Manufacture of basic metals" in women
     assert women.endswith("scrap, women")
     assert men.endswith("scrap, men")
-    assert shortened(f"{region}, North, women", 60).endswith(", North, women"), "short parts stay whole"
-    assert shortened("a" * 90 + "b" * 90, 120) != shortened("a" * 90 + "b" * 89 + "c", 120), "the end tells them apart"
+    assert shorten_name(f"{region}, North, women", 60).endswith(", North, women"), "short parts stay whole"
+    assert shorten_name("a" * 90 + "b" * 90, 120) != shorten_name("a" * 90 + "b" * 89 + "c", 120), "the end tells them apart"
 
 
 @given(st.text(max_size=300), st.integers(1, 130))
 def test_a_shortened_name_fits_and_a_short_one_is_left_alone(value: str, room: int) -> None:
-    made = shortened(value, room)
+    made = shorten_name(value, room)
     assert len(made) <= room
     assert made == value or (len(value) > room and "…" in made)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidRun
 from holdfast.mechanisms.keys import FloatText
-from holdfast.runfiles.messages import dotted, key_lines, parse_toml
+from holdfast.runfiles.messages import dotted_path, key_lines, parse_toml
 from holdfast.runfiles.runfile import Run, load_run
 from holdfast.runfiles.sections import Document, keys_at
 from tests.examples import examples
@@ -583,7 +583,7 @@ i = 1979-05-27T07:32:00Z
         assert set(key_lines(text)) == places(parsed, ())
 
     def test_dotted(self) -> None:
-        assert dotted(("keep", "margins", 0, "a b")) == 'keep.margins[0]."a b"'
+        assert dotted_path(("keep", "margins", 0, "a b")) == 'keep.margins[0]."a b"'
 
     def test_floats_keep_their_text(self) -> None:
         assert parse_toml("x = 1_0.50") == {"x": FloatText("1_0.50")}

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[BoundedBlock, tuple[int, ...]]] = {
 def fibre(block: BoundedBlock, table: Point) -> list[Point]:
     """Every table with the same kept sums within the bounds, cell by cell: what the cells left cannot bring back is dropped."""
     most = sum(abs(v) for v in table) + sum(abs(b) for b in block.lower if b is not None) + sum(map(abs, block.floors)) + 1
-    rows = np.concatenate([block.kept, -block.kept, block.cuts])  # all of them at least so much
+    rows = np.concatenate([block.kept_matrix, -block.kept_matrix, block.cuts])  # all of them at least so much
     floors = np.concatenate([rows[: -len(block.cuts) or None] @ np.array(table), np.array(block.floors, dtype=np.int64)])
     ranges = [
         np.arange(-most if low is None else low, (most if high is None else high) + 1)

@@ -188,7 +188,7 @@ def test_kept_sums_and_bounds_hold_and_both_loops_agree(case: tuple[BoundedBlock
     except NoExactSampler:
         return
     y = sampler.publish(x, None, stream("properties"))
-    assert (y @ block.kept.T == x @ block.kept.T).all()
+    assert (y @ block.kept_matrix.T == x @ block.kept_matrix.T).all()
     block.room(y)  # asserts that they are within the bounds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded_classes, "loops_for", lambda *_: None)

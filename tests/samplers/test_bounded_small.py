@@ -97,7 +97,7 @@ def test_kept_sums_and_bounds_hold(table: list[int], epsilon: Fraction) -> None:
     sampler = BoundedSmall(BoundedBlock.plain(grid_sums(3, 3)), epsilon)
     again = pickle.loads(pickle.dumps(sampler))
     y = sampler.publish(np.array([table]), None, stream("properties"))
-    assert (sampler.block.kept @ (y[0] - np.array(table)) == 0).all()
+    assert (sampler.block.kept_matrix @ (y[0] - np.array(table)) == 0).all()
     assert (y >= 0).all()
     assert np.array_equal(again.publish(np.array([table]), None, stream("properties")), y)
 

@@ -69,7 +69,7 @@ class Priced:
 
 def test_a_try_of_kleins_sampler_is_dearer() -> None:
     sampler = Priced()
-    shape, target = General.unlisted(150, 3), Gaussian(Fraction(1))
+    shape, target = General.without_rows(150, 3), Gaussian(Fraction(1))
     assert affordable(lambda: sampler, Reason.GENERAL, shape, target).sampler is sampler
     with pytest.raises(NoExactSampler, match=r"150 cells would need about 1\.0e\+05 tries for one exact Gaussian draw"):
         affordable(lambda: sampler, Reason.GENERAL, shape, target, KLEIN_PRICE)
@@ -77,7 +77,7 @@ def test_a_try_of_kleins_sampler_is_dearer() -> None:
 
 @pytest.mark.parametrize("law", [Rounded, type("Foreign", (Rounded,), {})])
 def test_a_target_without_a_word_of_its_own_is_refused_all_the_same(law: Any) -> None:
-    shape, target = General.unlisted(150, 3), law(Fraction(1))
+    shape, target = General.without_rows(150, 3), law(Fraction(1))
     with pytest.raises(NoExactSampler, match=r"tries for one exact draw, which is refused\.$"):
         affordable(Priced, Reason.OTHER, shape, target, KLEIN_PRICE)
 

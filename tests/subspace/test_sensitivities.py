@@ -56,7 +56,7 @@ class TestLinear:
     ) -> None:
         C = Invariants(rows, 3)
         steps = moves(matrix, neighbours)
-        free = [C.space.projected(step) for step in steps]
+        free = [C.space.project(step) for step in steps]
         if not any(map(any, free)):
             with pytest.raises(InvalidParameter if not any(map(any, steps)) else NothingLeft, match="nothing"):
                 linear_sensitivities(matrix, C, neighbours)

@@ -27,25 +27,25 @@ class TestSubspace:
     @settings(max_examples=25)
     @given(rows, rows)
     def test_algebra(self, first: list[list[Fraction]], second: list[list[Fraction]]) -> None:
-        V, W = Subspace.spanned(first, 4), Subspace.spanned(second, 4)
+        V, W = Subspace.span(first, 4), Subspace.span(second, 4)
         assert V.contains(V & W)
         assert V.complement().complement() == V
         assert V.dimension + V.complement().dimension == 4
         assert (V & V.complement()).dimension == 0
-        joined = Subspace.spanned([*first, *second], 4)  # dimension formula
+        joined = Subspace.span([*first, *second], 4)  # dimension formula
         assert V.dimension + W.dimension == joined.dimension + (V & W).dimension
         assert joined.contains(V)
         assert V.contains(joined) == (V.dimension == joined.dimension)
-        assert hash(V) == hash(Subspace.spanned(first[::-1], 4))
+        assert hash(V) == hash(Subspace.span(first[::-1], 4))
         assert V.beside(W).dimension == V.dimension + W.dimension
 
     @settings(max_examples=25)
     @given(rows, st.lists(entries, min_size=4, max_size=4))
     def test_projection(self, spanning: list[list[Fraction]], v: list[Fraction]) -> None:
         """Pi v lies in V, and v - Pi v is at a right angle to all of V."""
-        V = Subspace.spanned(spanning, 4)
-        found = V.projected(v)
-        assert V.contains(Subspace.spanned([found], 4))
+        V = Subspace.span(spanning, 4)
+        found = V.project(v)
+        assert V.contains(Subspace.span([found], 4))
         assert all(inner(row, [a - b for a, b in zip(v, found, strict=True)]) == 0 for row in spanning)
 
     def test_fixed_cells_are_those_that_no_vector_moves(self) -> None:
@@ -72,7 +72,7 @@ class TestInvariants:
         size = 64 * 2.0**-52  # four answers: far more than the rounding of a QR step
         assert np.abs(C.basis.T @ C.basis - np.eye(C.free)).max() < size
         assert np.abs(matrix @ C.basis).max() < size * np.abs(matrix).max()
-        exact = np.array([[float(x) for x in C.space.projected([Fraction(int(i == j)) for i in range(4)])] for j in range(4)])
+        exact = np.array([[float(x) for x in C.space.project([Fraction(int(i == j)) for i in range(4)])] for j in range(4)])
         assert np.abs(C.project(np.eye(4)) - exact).max() < size
         assert np.abs(C.basis @ C.basis.T - exact).max() < size
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidCode
 from holdfast.runfiles.runfile import load_run
-from holdfast.tables.similar import folded, similar_codes
+from holdfast.tables.similar import fold_code, similar_codes
 from tests.tables.reference import refused
 
 COUNTS = pa.table({"county": ["031", " 031", "043"], "sex": ["F", "F", "F"], "n": [900, 1, 77]})
@@ -97,7 +97,7 @@ def test_groups_are_those_of_all_pairs(codes) -> None:
     alike = {frozenset(pair) for pair in itertools.combinations(codes, 2) if same(*pair)}
     found = {frozenset(pair) for group in similar_codes(pa.array(codes, pa.string())) for pair in itertools.combinations(group, 2)}
     assert found == alike
-    assert all(folded(a) == folded(b) for a, b in map(sorted, found))
+    assert all(fold_code(a) == fold_code(b) for a, b in map(sorted, found))
 
 
 def test_in_a_run_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescaled
+from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescale_table
 from holdfast.verification.verify import verify_folder
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
@@ -77,7 +77,7 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
     from holdfast.ledger import Ledger
 
     ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
-    for place, (table, settings) in enumerate([(NOISE, {}), rescaled(OURS, 2**8)]):
+    for place, (table, settings) in enumerate([(NOISE, {}), rescale_table(OURS, 2**8)]):
         made = perturb(RECORDS, TABLES, table, keys=RULE)
         made = type(made)(made.tables, made.columns, {**made.settings, **settings})
         where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")

@@ -24,7 +24,7 @@ from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, f
 from holdfast.lattices.norms import L2
 from holdfast.lattices.shapes import Units
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.levels import Shares, arranged, margin_of, read_workload
+from holdfast.mechanisms.levels import Shares, arrange_levels, margin_of, read_workload
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.asked import DISTANCE
@@ -149,10 +149,10 @@ def allocate(
     if facts.grid is not None:
         raise InvalidParameter("Budgets are divided for tables of counts. Real-valued answers have no levels.")
     wanted = read_workload(workload, "standard deviation" if goal == "targets" else "weight")
-    found, kept = arranged(facts, _with_finer(facts.universe, [share.level for share in wanted]))
-    places = _wanted(facts, wanted, found, kept, goal)
+    found, kept = arrange_levels(facts, _with_finer(facts.universe, [share.level for share in wanted]))
+    places = _find_wanted_margins(facts, wanted, found, kept, goal)
     names = _names(found)
-    measured = _measured(found, kept, places, names)
+    measured = _find_measurable_margins(found, kept, places, names)
     shape = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
     variances = MarginVariances(shape, measured, places)
     numbers = [float(share.share) for share in wanted]
@@ -183,7 +183,7 @@ def _with_finer(universe: Universe, names: Sequence[LevelName]) -> list[LevelNam
     return [*names, *finer_columns(universe, names)]
 
 
-def _wanted(facts: Facts, wanted: Shares, found: Geography, kept: tuple[frozenset[int], ...], goal: Goal) -> list[Margin]:
+def _find_wanted_margins(facts: Facts, wanted: Shares, found: Geography, kept: tuple[frozenset[int], ...], goal: Goal) -> list[Margin]:
     """(level, mask) of each; refuses what is kept, and what no budget reaches."""
     out = []
     for share in wanted:
@@ -210,7 +210,7 @@ def _names(found: Geography) -> dict[int, tuple[str, ...] | str]:
     return {**out, found.full: DETAILED, 0: TOTAL}
 
 
-def _measured(
+def _find_measurable_margins(
     found: Geography, kept: tuple[frozenset[int], ...], wanted: Sequence[Margin], names: Mapping[int, tuple[str, ...] | str]
 ) -> list[Margin]:
     """What may have a share: the wanted margins, those that are sums of them at the same level, and the finest table."""

@@ -136,7 +136,7 @@ _kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDi
 """Costly draws of blocks, which are the same for every query, as long as the drawing lives."""
 
 
-class Blocks:
+class BlockIndex:
     """Shape and cells of each block by its number; a table of a million small blocks holds a few arrays."""
 
     def __init__(self, kinds: Sequence[tuple[Shape, Ints]]) -> None:
@@ -176,7 +176,7 @@ class ErrorLaws:
     def _kept_sums(self) -> KeptSums:
         return KeptSums(self.drawing.channel.facts)
 
-    def published(self, counts: Ints, cells: Ints, coefficients: Ints) -> int:
+    def published_sum(self, counts: Ints, cells: Ints, coefficients: Ints) -> int:
         """What the published numbers give for a sum, in steps where answers are on a grid."""
         if not self.target.publishes_cells:
             return self._kept_value(cells, coefficients)
@@ -189,7 +189,7 @@ class ErrorLaws:
         raise InvalidParameter(ONLY_KEPT if not self.target.publishes_cells else NO_LAW if self.drawing.is_exact else BY_CHAIN)
 
     @cached_property
-    def _homes(self) -> tuple[Ints, Ints, Blocks]:
+    def _homes(self) -> tuple[Ints, Ints, BlockIndex]:
         """(the number of each cell's block, -1 where it has no noise; its place there; the blocks). Free cells count as one block."""
         tasks = self.drawing.channel.tasks()
         home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
@@ -197,7 +197,7 @@ class ErrorLaws:
         free = [task.cells.ravel() for task in tasks if isinstance(task.shape, Free)]
         kinds: list[tuple[Shape, Ints]] = [(Free(1), np.concatenate(free)[None])] if free else []
         kinds += [(task.shape, task.cells) for task in tasks if not isinstance(task.shape, Free)]
-        blocks = Blocks(kinds)
+        blocks = BlockIndex(kinds)
         for first, (_, cells) in zip(blocks.first, kinds, strict=True):
             home[cells], place[cells] = first + np.arange(len(cells))[:, None], np.arange(cells.shape[1])
         return home, place, blocks
@@ -240,7 +240,7 @@ class ErrorLaws:
         key = self._key(cells, coefficients)
         if key not in self._known:
             parts = self._moving(cells, coefficients)
-            self._known[key] = self._computed(parts) or self._simulated(parts)
+            self._known[key] = self._compute_law(parts) or self._simulate_law(parts)
         return self._known[key]
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
@@ -257,7 +257,7 @@ class ErrorLaws:
             self._left -= BLOCK_WORK * len(numbers)
             if self._left >= 0:
                 self._left -= sum(blocks[number][1].size for number in numbers.tolist() if number >= 0)
-            found = self._computed(self._moving(cells, ones), self._left) if self._left >= 0 else None
+            found = self._compute_law(self._moving(cells, ones), self._left) if self._left >= 0 else None
             if found is None:
                 return None
             self._left -= found.law.work if isinstance(found, ConvolvedSum) else 0
@@ -296,10 +296,10 @@ class ErrorLaws:
         target = self.target if isinstance(self.target, LevelGaussian) else PLAIN
         return covers(target, shape) and not len(short_moves(target, shape, values).values)
 
-    def _closed(self, parts: Sequence[Part]) -> bool:
+    def _has_closed_form(self, parts: Sequence[Part]) -> bool:
         return all(covers(self.target, shape) for shape, _, _ in parts)
 
-    def _summed(self, parts: Sequence[Part]) -> bool:
+    def _is_convolvable(self, parts: Sequence[Part]) -> bool:
         kinds = Free if isinstance(self.target, Rounded) else Free | OneSum  # without totals, rounded projection is plain Laplace noise
         return cell_of(self.target) is not None and all(isinstance(shape, kinds) for shape, _, _ in parts)
 
@@ -307,22 +307,22 @@ class ErrorLaws:
         """Blocks in which some move changes the query."""
         return [part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)]
 
-    def _computed(self, parts: Sequence[Part], most: int = UNBOUNDED) -> ErrorLaw | None:
+    def _compute_law(self, parts: Sequence[Part], most: int = UNBOUNDED) -> ErrorLaw | None:
         """Without draws; None where only draws tell, or draws were asked for. `most`: points of convolutions."""
         if not parts:
             return KeptSum()
         if self.ask == "simulated":
             return None
         law: GaussianSum | None = None
-        if self._closed(parts):
+        if self._has_closed_form(parts):
             law = self._gaussian(parts)
             if law.law.flatness >= FLAT_ENOUGH:
                 return law
-        if self._summed(parts):
+        if self._is_convolvable(parts):
             cell = cell_of(self.target)
             assert cell is not None
             free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
-            rows = [_signed(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
+            rows = [_apply_signs(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
             found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)
@@ -372,7 +372,7 @@ class ErrorLaws:
         laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
         return [laws[value] for value in rounded.tolist()]
 
-    def _simulated(self, parts: Sequence[Part]) -> ErrorLaw:
+    def _simulate_law(self, parts: Sequence[Part]) -> ErrorLaw:
         return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
 
     def draw_count(self, parts: Sequence[Part]) -> int:
@@ -394,7 +394,7 @@ class ErrorLaws:
     def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
         """Draws of the errors of queries, one row a query, from a public key. Long work is announced."""
         count = count or self.draw_count(parts)
-        new = [part for part in parts if (*self._names(part[0], part[1], label), count) not in self._drawn]
+        new = [part for part in parts if (*self._names(part[0], part[1], label), count) not in self._draw_cache]
         if told := long_interval_sentence(count, count * sum(map(self._cost, new))):
             logger.info(told)
         queries = len(parts[0][2]) if parts else 1
@@ -411,7 +411,7 @@ class ErrorLaws:
         return out.astype(np.int64)
 
     @property
-    def _drawn(self) -> dict[tuple[str | int, ...], Ints]:
+    def _draw_cache(self) -> dict[tuple[str | int, ...], Ints]:
         return _kept.setdefault(self.drawing, {})
 
     def _names(self, shape: Shape, cells: Ints, label: str) -> tuple[str, ...]:
@@ -421,17 +421,17 @@ class ErrorLaws:
         """Draws of one block: those of an earlier query, where they were kept."""
         sampler, names = self.drawing.choice(shape).noise, self._names(shape, cells, label)
         assert not isinstance(sampler, ChainSampler)
-        if (*names, count) in self._drawn:
-            return self._drawn[*names, count]
+        if (*names, count) in self._draw_cache:
+            return self._draw_cache[*names, count]
         made = public_draws(sampler, names, count)
         if count * cell_draws(sampler) >= WORTH_KEEPING and made.size <= MOST_KEPT:
-            while sum(one.size for one in self._drawn.values()) + made.size > MOST_KEPT:
-                del self._drawn[next(iter(self._drawn))]  # the oldest
-            self._drawn[*names, count] = made
+            while sum(one.size for one in self._draw_cache.values()) + made.size > MOST_KEPT:
+                del self._draw_cache[next(iter(self._draw_cache))]  # the oldest
+            self._draw_cache[*names, count] = made
         return made
 
 
-def _signed(shape: OneSum, values: Ints) -> Ints:
+def _apply_signs(shape: OneSum, values: Ints) -> Ints:
     return values if shape.signs is None else values * np.array(shape.signs, dtype=np.int64)
 
 

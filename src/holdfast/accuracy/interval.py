@@ -14,7 +14,7 @@ from holdfast.accuracy.error_laws import ErrorLaws, Method, Reach
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 from holdfast.wording.intervals import ends_text
 
 Ints = NDArray[np.int64]
@@ -71,7 +71,7 @@ def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, leve
     """For a sum with whole coefficients."""
     cells = np.flatnonzero(wanted)
     found = laws.of(cells, wanted[cells]).reach(1 - level)
-    return around(facts, wanted, laws.published(counts, cells, wanted[cells]), found, level, nonnegative)
+    return around(facts, wanted, laws.published_sum(counts, cells, wanted[cells]), found, level, nonnegative)
 
 
 def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, nonnegative: bool) -> Interval:
@@ -85,7 +85,7 @@ def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, no
     return Interval((here - room) * step, (here + room) * step, level, here * step, found.method, found.covered, found.doubt)
 
 
-def rounding_room(facts: Facts, grid: Grid, wanted: Ints) -> Fraction:
+def rounding_room(facts: Facts, grid: AnswerGrid, wanted: Ints) -> Fraction:
     """How far, in steps, the sum of the answers on the grid can be from that of the true answers."""
     return Fraction(0) if grid.on_grid else displacement(facts.lattice, wanted, totals_kept=not grid.moved)
 

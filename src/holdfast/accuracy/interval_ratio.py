@@ -47,7 +47,7 @@ def ratio_interval(
     if facts.grid is not None and any(rounding_room(facts, facts.grid, wanted) for wanted in (above, below)):
         raise InvalidParameter("These answers were rounded to a grid: ratios of them have no interval. Ask about the two sums.")
     bottom = laws.of(*_sparse(below)).reach(1 - level)
-    A, B = (laws.published(counts, *_sparse(wanted)) for wanted in (above, below))
+    A, B = (laws.published_sum(counts, *_sparse(wanted)) for wanted in (above, below))
     if bottom.method == "kept":
         if B == 0:
             raise InvalidParameter("The denominator is known to be 0: there is no ratio.")

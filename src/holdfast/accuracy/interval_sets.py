@@ -164,7 +164,7 @@ def intervals_of(
         sums, several = _margin(numbers, counts, laws), laws.of_margin(numbers)
         called = {"codes": codes, "labels": margin_labels(codes, facts.universe)}
     else:
-        sums, called = _listed(queries, facts.universe, counts, laws)
+        sums, called = _list_sums(queries, facts.universe, counts, laws)
         if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
             of_cells = laws.of_margin(np.arange(len(counts)))
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
@@ -183,7 +183,9 @@ Sum = tuple[Ints, Ints, int]
 """Cells, their coefficients, the published sum."""
 
 
-def _listed(queries: Query | Sequence[Query] | None, universe: Universe, counts: Ints, laws: ErrorLaws) -> tuple[list[Sum], dict[str, Any]]:
+def _list_sums(
+    queries: Query | Sequence[Query] | None, universe: Universe, counts: Ints, laws: ErrorLaws
+) -> tuple[list[Sum], dict[str, Any]]:
     """The sums, and what they are called."""
     one = isinstance(queries, str | Mapping | int | np.integer)
     asked = [queries] if one else list(queries) if isinstance(queries, Iterable) else []
@@ -193,7 +195,7 @@ def _listed(queries: Query | Sequence[Query] | None, universe: Universe, counts:
     for number, query in enumerate(asked, start=1):
         wanted = coefficients(query, universe)
         cells = np.flatnonzero(wanted)
-        sums.append((cells, wanted[cells], laws.published(counts, cells, wanted[cells])))
+        sums.append((cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])))
         names.append(query_name(query, universe) or unnamed_query(number))
         labels.append(query_label(wanted, universe))
     return sums, {"names": tuple(names), "labels": tuple(labels) if universe.labels.columns else None}
@@ -212,13 +214,13 @@ def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     groups = [(cells, np.ones(len(cells), dtype=np.int64)) for cells in np.split(order, starts[1:])]
     if not laws.target.publishes_cells:
-        return [(cells, row, laws.published(counts, cells, row)) for cells, row in groups]
+        return [(cells, row, laws.published_sum(counts, cells, row)) for cells, row in groups]
     return [(*group, int(total)) for group, total in zip(groups, np.add.reduceat(counts[order], starts), strict=True)]
 
 
 def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> tuple[list[Reach], Joint]:
     if any(isinstance(law, SimulatedSum) for law in each):
-        return _simulated(laws, sums, each, alpha), "simulated"
+        return _simulate_reaches(laws, sums, each, alpha), "simulated"
     moving = max(sum(law.reach(0.5).method != "kept" for law in each), 1)
     try:
         return [law.reach(alpha / moving) for law in each], "union bound"
@@ -245,7 +247,7 @@ def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[Erro
     return out
 
 
-def _simulated(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> list[Reach]:
+def _simulate_reaches(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> list[Reach]:
     """The r-th smallest of the largest |error| / scale over the sums: any scales do that do not depend on these draws."""
     cells = np.unique(np.concatenate([own for own, _, _ in sums]))
     rows = np.zeros((len(sums), len(cells)), dtype=np.int64)

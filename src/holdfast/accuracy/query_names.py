@@ -50,7 +50,7 @@ def query_label(wanted: Ints, universe: Universe) -> str | None:
     if not chosen or max(len(codes[column]) for column in chosen) > MOST_NAMED:
         return None
     single = {column: own[0] for column, own in codes.items() if len(own) == 1}
-    return _labelled([[{**single, column: code} for code in codes[column]] for column in chosen], chosen, universe)
+    return _join_labels([[{**single, column: code} for code in codes[column]] for column in chosen], chosen, universe)
 
 
 def _unit(column: str, codes: list[str], universe: Universe) -> list[str]:
@@ -81,11 +81,11 @@ def margin_labels(codes: Mapping[str, Sequence[str]], universe: Universe) -> tup
     made = []
     for row in zip(*codes.values(), strict=True):
         plain = {name: code for name, code in zip(codes, row, strict=True) if name not in homes}
-        made.append(_labelled([[{**plain, column: code}] for column, code in zip(columns, row, strict=True)], columns, universe))
+        made.append(_join_labels([[{**plain, column: code}] for column, code in zip(columns, row, strict=True)], columns, universe))
     return tuple(made)
 
 
-def _labelled(given: Sequence[Sequence[Mapping[str, str]]], columns: Sequence[str], universe: Universe) -> str | None:
+def _join_labels(given: Sequence[Sequence[Mapping[str, str]]], columns: Sequence[str], universe: Universe) -> str | None:
     """For each column the codes it may have, with those of other columns that a label may need; None where no code has a label."""
     labels = universe.labels
     found = [[labels.code(column, codes) for codes in own] for column, own in zip(columns, given, strict=True)]

@@ -28,7 +28,7 @@ FLOOR = Fraction(1, 100)
 
 
 @dataclass(frozen=True)
-class Design:
+class ShareDesign:
     """Exact shares, one for each margin that may be measured; `value`: what they reach at rho = 1; `bound`: no shares reach less."""
 
     shares: tuple[Fraction, ...]
@@ -61,21 +61,21 @@ class Objective:
         return norm, down, mean**2 / steepest
 
 
-def best_shares(objective: Objective, finest: int, finest_wanted: bool, start: Floats | None = None) -> Design:
+def best_shares(objective: Objective, finest: int, finest_wanted: bool, start: Floats | None = None) -> ShareDesign:
     """The best exact shares.
 
     Given:       the place of the finest table among the measured margins, and whether it is wanted; `start`: the best shares, where a
                  closed form gives them.
     """
-    shares, bound = _searched(objective, start)
+    shares, bound = _search_shares(objective, start)
     if not finest_wanted and shares[finest] < FLOOR:
         rest = np.delete(shares, finest)
         shares = np.insert(rest / rest.sum() * float(1 - FLOOR), finest, float(FLOOR))
-    rounded = _rounded(objective, shares, finest)
-    return Design(rounded, objective.value(np.array(rounded, dtype=np.float64)), bound)
+    rounded = _round_shares(objective, shares, finest)
+    return ShareDesign(rounded, objective.value(np.array(rounded, dtype=np.float64)), bound)
 
 
-def _searched(objective: Objective, start: Floats | None) -> tuple[Floats, float]:
+def _search_shares(objective: Objective, start: Floats | None) -> tuple[Floats, float]:
     from scipy.optimize import minimize
 
     if start is not None:
@@ -106,7 +106,7 @@ def _shares(logs: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def _rounded(objective: Objective, shares: Floats, finest: int) -> tuple[Fraction, ...]:
+def _round_shares(objective: Objective, shares: Floats, finest: int) -> tuple[Fraction, ...]:
     """Short decimals that add up to one and lose little; the finest table has a share above zero."""
     aim = objective.value(shares) * (1 + LOSS)
     for digits in range(2, 9):

@@ -15,7 +15,7 @@ from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import Reads
 from holdfast.randomness import NoiseKey
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 Ints = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ class Simulated:
 
     tables: Ints
     kind: Literal["errors", "posterior predictive"]
-    grid: Grid | None = None
+    grid: AnswerGrid | None = None
     """For real-valued answers: `tables` are then in steps of it."""
     effective_draws: float | None = None
     """The least, over blocks, of what weighted draws of the posterior are worth; None where none were needed."""

@@ -72,7 +72,7 @@ def largest_entropy(noise: Sequence[int], constraints: Sequence[Constraint], cou
     if multipliers is None:
         return None
     tight = [a for a in range(len(constraints)) if is_equality[a] or multipliers[a] > 0]
-    return _certified(noise, constraints, tight, multipliers[tight], count)
+    return _certify_optimum(noise, constraints, tight, multipliers[tight], count)
 
 
 def _minimum_of_dual(features: NDArray[np.float64], is_equality: NDArray[np.bool_]) -> NDArray[np.float64] | None:
@@ -121,10 +121,10 @@ def _chances(features: NDArray[np.float64], multipliers: NDArray[np.float64]) ->
     return weights / total, top + float(np.log(total))
 
 
-def _certified(
+def _certify_optimum(
     noise: Sequence[int], constraints: Sequence[Constraint], tight: Sequence[int], start: NDArray[np.float64], count: int
 ) -> Optimum | None:
-    multipliers = _refined([constraints[a] for a in tight], start)
+    multipliers = _refine_multipliers([constraints[a] for a in tight], start)
     if multipliers is None:
         return None
     exponents = [_dot(multipliers, [constraints[a].values[k] for a in tight]) for k in range(len(noise))]
@@ -142,7 +142,7 @@ def _certified(
     return Optimum(law, names, max(residuals.values()), min(slacks, default=None), gap)
 
 
-def _refined(tight: Sequence[Constraint], start: NDArray[np.float64]) -> list[Fraction] | None:
+def _refine_multipliers(tight: Sequence[Constraint], start: NDArray[np.float64]) -> list[Fraction] | None:
     """The multipliers to about 200 bits, as exact dyadic numbers; None where the equations are singular."""
     multipliers = [Fraction(float(value)) for value in start]
     columns = list(zip(*(constraint.values for constraint in tight), strict=True))

@@ -56,16 +56,16 @@ def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat
                  (ons: 250), and for superstar it must be given.
     Refused:     probabilities that do not add up to one, bounds that overlap or leave a gap, a key that is missing or there twice.
     """
-    text, chosen = _opened(Path(path), kind)
+    text, chosen = _read_text(Path(path), kind)
     return _READERS[chosen](text, repr(Path(path).name), repeat)
 
 
 def kind_of_file(path: str | os.PathLike[str], kind: Kind | None = None) -> Kind:
     """The kind that `read_table` takes the file for."""
-    return _opened(Path(path), kind)[1]
+    return _read_text(Path(path), kind)[1]
 
 
-def _opened(file: Path, kind: Kind | None) -> tuple[str, Kind]:
+def _read_text(file: Path, kind: Kind | None) -> tuple[str, Kind]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):

@@ -207,10 +207,10 @@ class CellKeys:
 
     def fold(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Cell keys from sums that are already taken modulo the modulus."""
-        folded = self._folded(sums)
-        return mixed(folded, self.size) if self.mixed else folded
+        folded = self._fold_sums(sums)
+        return mix_keys(folded, self.size) if self.mixed else folded
 
-    def _folded(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _fold_sums(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         if self.size == self.modulus:
             return sums
         bits = self.size.bit_length() - 1
@@ -302,7 +302,7 @@ def _is_prime(number: int) -> bool:
     return bool(fmpz(number).is_prime())
 
 
-def mixed(keys: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
+def mix_keys(keys: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
     """The keys 0, ..., size - 1 permuted, for many at once."""
     bits = (size - 1).bit_length()
     out = _rounds(keys, bits)

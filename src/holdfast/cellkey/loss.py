@@ -145,7 +145,7 @@ class Losses:
             wanted = probability(wanted, "delta")
         if self.plateau_bounds.upper > wanted:
             return None
-        return self._reached(wanted)
+        return self._least_epsilon(wanted)
 
     @cached_property
     def plateau_bounds(self) -> Enclosure:
@@ -161,7 +161,7 @@ class Losses:
     def plateau_epsilon_bounds(self) -> Enclosure:
         """The smallest epsilon from which on delta is at its plateau. Pairs with a lower plateau of their own may still fall there."""
         low, high = self.plateau_bounds
-        return self._reached(low if low == high else None)
+        return self._least_epsilon(low if low == high else None)
 
     @property
     def floor(self) -> Fraction | None:
@@ -202,7 +202,7 @@ class Losses:
     def _log_ratio(self, *, upward: bool, downward: bool) -> Enclosure:
         return _largest(pair.log_ratio_bounds(upward=upward, downward=downward) for pair in self._distinct)
 
-    def _reached(self, delta: Fraction | None) -> Enclosure:
+    def _least_epsilon(self, delta: Fraction | None) -> Enclosure:
         """The smallest epsilon at which this delta, not below the plateau, or the plateau itself holds for all pairs."""
         pairs = self._distinct
         if delta is not None and all(pair.is_exact for pair in pairs):

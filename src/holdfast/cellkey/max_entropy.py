@@ -131,7 +131,7 @@ class VarianceRoot:
         while not self._is_below(low):
             low, high = low / 2, low
         for _ in range(_COARSE_STEPS):
-            low, high = self._halved(low, high)
+            low, high = self._halve(low, high)
         guess, correct = (low + high) / 2, _COARSE_STEPS
         while correct < bits + 8:
             correct = min(2 * correct - 6, bits + 64)
@@ -140,10 +140,10 @@ class VarianceRoot:
             if correct >= bits + 8 and self._is_below(guess - width) and not self._is_below(guess + width):
                 return guess - width, guess + width
         while (high - low) * (1 << bits) > low:  # Newton went astray: halve to the end
-            low, high = self._halved(low, high)
+            low, high = self._halve(low, high)
         return low, high
 
-    def _halved(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    def _halve(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
         middle = (low + high) / 2
         return (middle, high) if self._is_below(middle) else (low, middle)
 

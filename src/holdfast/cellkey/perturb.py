@@ -123,7 +123,7 @@ def perturb(
     wanted = Columns(key, count, weight, id)
     fitting = _fitting(table, rule)
     for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading, allow_similar_codes=allow_similar_codes):
-        found[name] = _published(cells, fitting, is_declared=_is_declared(named[name]))
+        found[name] = _public_frame(cells, fitting, is_declared=_is_declared(named[name]))
         columns[name] = () if cells.universe is None else cells.universe.columns
     settings = {**rule.to_fields(), "table_key_size": str(table.key_size), "weighted": weight is not None}
     return Perturbed(found, columns, settings)
@@ -183,7 +183,7 @@ def _is_declared(given: Any) -> bool:
     return isinstance(given, Mapping | Universe)
 
 
-def _published(cells: KeyedCells, table: PerturbationTable, *, is_declared: bool) -> Any:
+def _public_frame(cells: KeyedCells, table: PerturbationTable, *, is_declared: bool) -> Any:
     """The public frame of one table."""
     import pyarrow as pa
 

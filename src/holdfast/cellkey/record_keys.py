@@ -23,7 +23,7 @@ from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
 from holdfast.tables.readers import Source, find_columns, open_source
-from holdfast.tables.session import guarded
+from holdfast.tables.session import run_guarded
 from holdfast.tables.text_files import Reading
 
 BATCH = 2**16
@@ -170,7 +170,7 @@ class RecordKeys(NotCopied):
         tags = [tag for array in texts for tag in _tags(array, secret)]
         both = np.concatenate(tags) if tags else np.zeros((0, 2), dtype="<u8")
         _check_distinct(both, what)
-        return _reduced(both, space)
+        return _reduce_tags(both, space)
 
     def _refuse_copy(self) -> NoReturn:
         raise KeyMisuse("Record keys cannot be copied or pickled: the copy would hold the secret. Use save() and load().")
@@ -188,15 +188,15 @@ def _purpose(what: str) -> bytes:
 def _tags(texts: Any, secret: bytes) -> Iterator[NDArray[np.uint64]]:
     """The 16 bytes of each CMAC as two 64-bit numbers, low one first."""
     cipher = start_ecb(secret)
-    first = _doubled(cipher.update(bytes(BLOCK)))
-    masks = np.frombuffer(_doubled(first), np.uint8), np.frombuffer(first, np.uint8)
+    first = _double_block(cipher.update(bytes(BLOCK)))
+    masks = np.frombuffer(_double_block(first), np.uint8), np.frombuffer(first, np.uint8)
     for low in range(0, len(texts), BATCH):
         data, starts, sizes = _bytes_of(texts.slice(low, BATCH))
         blocks = np.maximum(-(-sizes // BLOCK), 1)
         out = np.empty((len(sizes), 2), dtype="<u8")
         for count in np.unique(blocks).tolist():
             rows = np.flatnonzero(blocks == count)
-            message = _padded(data, starts[rows], sizes[rows], count, masks)
+            message = _pad_messages(data, starts[rows], sizes[rows], count, masks)
             state = np.zeros((len(rows), BLOCK), np.uint8)
             for place in range(count):
                 state = np.frombuffer(cipher.update((state ^ message[:, place]).tobytes()), np.uint8).reshape(-1, BLOCK)
@@ -204,13 +204,13 @@ def _tags(texts: Any, secret: bytes) -> Iterator[NDArray[np.uint64]]:
         yield out
 
 
-def _doubled(block: bytes) -> bytes:
+def _double_block(block: bytes) -> bytes:
     """Twice a block in the field of SP 800-38B."""
     value = int.from_bytes(block, "big") << 1
     return ((value ^ 0x87) & (2**128 - 1) if value >> 128 else value).to_bytes(BLOCK, "big")
 
 
-def _padded(
+def _pad_messages(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -230,7 +230,7 @@ def _padded(
     return message
 
 
-def _reduced(tags: NDArray[np.uint64], space: KeySpace) -> NDArray[np.uint64]:
+def _reduce_tags(tags: NDArray[np.uint64], space: KeySpace) -> NDArray[np.uint64]:
     """Numbers of 128 bits modulo the number of keys, in 64-bit integers."""
     low, high = tags[:, 0].astype(np.uint64), tags[:, 1].astype(np.uint64)
     if space.is_power_of_two:
@@ -276,7 +276,7 @@ def _texts_array(identifiers: Any) -> Any:
     listed = list(identifiers)
     if not all(isinstance(one, str) for one in listed):
         raise InvalidCode("Identifiers must be text, or an Arrow array of text or integers. Write them as text, leading zeros included.")
-    return guarded("the list of identifiers", lambda: pa.array(listed, pa.string()))
+    return run_guarded("the list of identifiers", lambda: pa.array(listed, pa.string()))
 
 
 def _as_text(array: Any, name: str, source: str) -> Any:

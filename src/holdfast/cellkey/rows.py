@@ -32,7 +32,7 @@ _SHORT = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True)
-class Row:
+class SmallCountRow:
     """The noise of one small count.
 
     Fields:      `target`: the variance asked for. `is_short`: the law of largest entropy has less: the bound on the variance is not
@@ -62,7 +62,7 @@ class TableDesign:
 
     D: int
     js: int
-    rows: Mapping[int, Row]
+    rows: Mapping[int, SmallCountRow]
 
     @property
     def short_rows(self) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def row_constraints(
     return made
 
 
-def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monotone: bool, variance: Variance) -> Row:
+def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monotone: bool, variance: Variance) -> SmallCountRow:
     noise = row_noise(count, D, js)
     if not noise[0] < 0 < noise[-1]:
         raise InvalidParameter(
@@ -168,7 +168,7 @@ def _row(count: int, D: int, js: int, V: Fraction, stay: Fraction | None, monoto
         optimum = largest_entropy(noise, row_constraints(noise, V, stay, monotone, variance), count)
     if optimum is None:
         raise _no_row(count, noise, V, stay if 0 in noise else None, monotone, variance)
-    return Row(count, V, optimum)
+    return SmallCountRow(count, V, optimum)
 
 
 def _extreme(values: Sequence[int], V: Fraction, count: int) -> Optimum | None:

@@ -110,7 +110,7 @@ class PerturbationTable:
             raise InvalidParameter(
                 f"repeat is the number of last rows that serve larger counts: from 0 to {len(counts)}, without gaps. Got {repeat}."
             )
-        self.rows: Mapping[int, PerturbationRow] = {row.count: _joined(row) for row in found}
+        self.rows: Mapping[int, PerturbationRow] = {row.count: _join_equal_noise(row) for row in found}
         self.repeat = repeat
         self.key_size = found[0].key_size
 
@@ -212,7 +212,7 @@ class PerturbationTable:
         """The row that serves this count. Not for confidential counts: the message of a refusal names the count."""
         place = self._serving(count)
         if place not in self.rows:
-            raise InvalidParameter(f"Count {count} has no row. {self._served()}")
+            raise InvalidParameter(f"Count {count} has no row. {self._describe_counts()}")
         return self.rows[place]
 
     def lookup(self, counts: NDArray[np.integer], keys: NDArray[np.integer], *, key_size: int | None = None) -> NDArray[np.int64]:
@@ -241,7 +241,7 @@ class PerturbationTable:
         for place, start, end in zip(places.tolist(), starts.tolist(), ends, strict=True):
             row = self.rows.get(place)
             if row is None:
-                raise InvalidCount(f"A count has no row in this table. {self._served()}")
+                raise InvalidCount(f"A count has no row in this table. {self._describe_counts()}")
             last_keys = np.array([upper - 1 for upper in row.upper], np.uint64)  # the bound 2^64 itself is no 64-bit integer
             cells = order[start:end]
             noise[cells] = np.array(row.noise, np.int64)[np.searchsorted(last_keys, words[cells], side="left")]
@@ -264,12 +264,12 @@ class PerturbationTable:
         last = self.counts[-1]
         pairs = [Pair(n, self.rows[n].results, self.rows[n + 1].results) for n in self.counts if n + 1 in self.rows]
         if self.repeat:  # further pairs beyond the last row are pairs of rows again, moved
-            pairs.append(Pair(last, self._moved(last), self._moved(last + 1)))
+            pairs.append(Pair(last, self._published_law(last), self._published_law(last + 1)))
         if not pairs:
             raise InvalidParameter("No two neighbouring counts have rows, so there is nothing to compare. Give rows, or repeat=1.")
         return Losses(tuple(pairs), is_open=self.repeat > 0, key_size=self.key_size)
 
-    def _moved(self, count: int) -> dict[int, Fraction]:
+    def _published_law(self, count: int) -> dict[int, Fraction]:
         return {count + noise: chance for noise, chance in self.row_of(count).probabilities.items()}
 
     def _serving(self, count: int) -> int:
@@ -283,7 +283,7 @@ class PerturbationTable:
             found = np.where(found > last, last - self.repeat + 1 + (found - last - 1) % self.repeat, found)
         return found
 
-    def _served(self) -> str:
+    def _describe_counts(self) -> str:
         more = " and above" if self.repeat else ""
         return f"The table has rows for {len(self.counts)} counts from {self.counts[0]} to {self.counts[-1]}{more}. Add the missing rows."
 
@@ -331,7 +331,7 @@ def _check_row(row: PerturbationRow) -> None:
         raise InvalidParameter(f"The upper bounds of count {row.count} must increase strictly from above 0: intervals must not overlap.")
 
 
-def _joined(row: PerturbationRow) -> PerturbationRow:
+def _join_equal_noise(row: PerturbationRow) -> PerturbationRow:
     noise: list[int] = []
     upper: list[int] = []
     for value, bound in zip(row.noise, row.upper, strict=True):

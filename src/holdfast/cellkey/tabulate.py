@@ -16,7 +16,7 @@ from holdfast.tables import Table, Universe
 from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers
 from holdfast.tables.counting import check_identifier, code_arrays, code_places, observed_universe, places_of_groups
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
-from holdfast.tables.session import Session, guarded, private_session
+from holdfast.tables.session import Session, private_session, run_guarded
 from holdfast.tables.text_files import Reading
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def tabulate(
         for name, given in tables.items():
             logger.debug("Counting the records of %s for the table %s", source.label, name)
             places = [wanted.index(column) for column in asked[name]]
-            declared = _declared(given, allow_similar_codes)
+            declared = _declared_universe(given, allow_similar_codes)
             yield name, _count(source, session, rows, tuple(asked[name]), places, declared, rule, columns, allow_similar_codes)
 
 
@@ -139,7 +139,7 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
     sql = f"SELECT {', '.join(fields)} FROM {source.scan(session, places)}"
     rows = f"({sql})"
     if not (isinstance(source, ParquetSource) and pa.types.is_integer(kind)):
-        guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS {sql}"))
+        run_guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS {sql}"))
         rows = "records"
     if columns.identifier is not None:
         check_identifier(source, session, rows, "i", columns.identifier, 1, ONE_RECORD)
@@ -153,7 +153,7 @@ def _check_all(source: Source, session: Session, rows: str, columns: Columns, sp
     filled = "" if columns.count is None else " FILTER (n > 0)"
     total = "count(*)" if columns.count is None else "coalesce(sum(n), 0)"
     asked = f"max(k)::VARCHAR, (min(k){filled})::VARCHAR, count(k){filled}, count(k) = count(*), {total}::VARCHAR"
-    found = guarded(source.label, lambda: session.connection.sql(f"SELECT {asked} FROM {rows}").fetchall())
+    found = run_guarded(source.label, lambda: session.connection.sql(f"SELECT {asked} FROM {rows}").fetchall())
     ((largest, smallest, members, is_whole, records),) = found
     if int(records) > LARGEST_COUNT:
         raise InvalidCount(
@@ -188,7 +188,7 @@ def _count(
     sums += [] if others.weight is None else ["sum(w)::HUGEINT::VARCHAR AS w", "count(w) AS weighed"]
     selected = ", ".join([*(f"c{place} AS c{at}" for at, place in enumerate(places)), *sums])
     sql = f"SELECT {selected} FROM {rows}{' GROUP BY ' + names if names else ''}"
-    counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+    counted = run_guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
     # Counts before keys: a row without a count has no key either.
     for found, what, column in (("counted", "n", others.count), ("keyed", "k", others.key), ("weighed", "w", others.weight)):
         if found in counted.column_names and counted.column(found) != counted.column("found"):
@@ -207,7 +207,7 @@ def _count(
     return KeyedCells(universe, counts[order], keys[order], None if weights is None else [weights[place] for place in order])
 
 
-def _declared(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
+def _declared_universe(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
     """The cells that are known before any record is seen; None for a list of columns."""
     if isinstance(given, Mapping):
         return Universe.product(given, allow_similar_codes=allow_similar_codes)
@@ -260,7 +260,7 @@ def _weight_sql(column: str, kind: Any, name: str, source: str) -> str:
 def _first_invalid(source: Source, session: Session, rows: str, what: str, column: str, space: KeySpace) -> InvalidCount:
     """The error for the first row where no valid key, count or weight stands."""
     first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {what} FROM {rows}) WHERE {what} IS NULL"
-    ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
+    ((row,),) = run_guarded(source.label, lambda: session.connection.sql(first).fetchall())
     kinds = {
         "k": ("a key", f"{space.rule} The key of an empty cell is 0, a sum of no keys."),
         "n": ("a count", "A count is a whole number from 0 to 2^62 - 1 in plain digits."),

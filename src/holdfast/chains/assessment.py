@@ -152,7 +152,7 @@ def pilot(
     """
     lag = kernel.steps_per_sweep
     probe = meeting_times(kernel, lag=lag, pairs=2, most=most, seed=f"{seed}: probe", workers=workers, progress=progress)
-    if probe.censored == 2:
+    if probe.unmet == 2:
         check_all_met(probe)
     for number in range(1, PILOT_ROUNDS + 1):
         meetings = meeting_times(
@@ -268,7 +268,7 @@ def _assess_pairs(
         steps=steps,
         lag=plan.lag,
         pairs=pairs,
-        met=pairs - meetings.censored,
+        met=pairs - meetings.unmet,
         median=int(ordered[(pairs - 1) // 2]),
         largest=int(ordered[-1]),
         eta=eta,
@@ -322,10 +322,10 @@ def whole_sweeps(steps: int, kernel: Kernel) -> int:
 
 def _check_met(kernel: Kernel, meetings: Meetings) -> None:
     """NoMeeting, with all that is known, if a pair of the main run is censored."""
-    if meetings.censored:
+    if meetings.unmet:
         raise NoMeeting(
-            f"{meetings.pairs - meetings.censored} of {meetings.pairs} coupled pairs of {kernel.name} met within "
-            f"{meetings.most} steps ({_sweeps(meetings.most // kernel.steps_per_sweep)}), {meetings.censored} did not, so no bound was "
+            f"{meetings.pairs - meetings.unmet} of {meetings.pairs} coupled pairs of {kernel.name} met within "
+            f"{meetings.most} steps ({_sweeps(meetings.most // kernel.steps_per_sweep)}), {meetings.unmet} did not, so no bound was "
             "obtained. Allow more steps with `most`, or use another kernel."
         )
 

@@ -84,7 +84,7 @@ class Meetings:
         return len(self.times)
 
     @property
-    def censored(self) -> int:
+    def unmet(self) -> int:
         """Pairs that did not meet within `most` coupled steps."""
         return self.pairs - int(self.met.sum())
 
@@ -234,8 +234,8 @@ class TotalVariationCurve:
 
 def check_all_met(meetings: Meetings) -> None:
     """NoMeeting if a pair is censored: no bound follows from the other pairs."""
-    if meetings.censored:
+    if meetings.unmet:
         raise NoMeeting(
-            f"{meetings.censored} of {meetings.pairs} pairs of {meetings.kernel} did not meet within {meetings.most} steps, so no bound "
+            f"{meetings.unmet} of {meetings.pairs} pairs of {meetings.kernel} did not meet within {meetings.most} steps, so no bound "
             "was obtained. Allow more steps, or use another kernel."
         )

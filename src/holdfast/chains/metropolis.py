@@ -180,12 +180,12 @@ class Metropolis:
         return int(self.basis.shape[1])
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         return self.target.lower is not None or self.target.upper is not None
 
     def start(self, words: Words) -> State:
         """One jump in every coordinate; zeros where the target has bounds."""
-        if self.bounded:
+        if self.is_bounded:
             return np.zeros(self.dimension, dtype=np.int64)
         return self.sampler.draw(self.dimension, words)
 
@@ -302,7 +302,7 @@ class Metropolis:
     def entering(self, state: State) -> State:
         """A state that a step may begin with: `checked`, and within the target's bounds."""
         v = self.check_state(state)
-        if self.bounded and not self.target.allows(self.basis @ v):
+        if self.is_bounded and not self.target.allows(self.basis @ v):
             raise InvalidParameter("A state must stand for a table within the target's bounds. Begin with start(), which gives one.")
         return v
 
@@ -333,7 +333,7 @@ class Metropolis:
         if target.decay.kind == "absolute":
             matrix = multipliers[:, None] * matrix
         lower, upper = [-far] * len(matrix), [far] * len(matrix)
-        if self.bounded:
+        if self.is_bounded:
             rows = [tuple(row) for row in matrix.tolist()]
             place = {row: k for k, row in enumerate(rows)}
             for i, row in enumerate(map(tuple, self.basis.tolist())):
@@ -374,7 +374,7 @@ class Metropolis:
             room = min(room, LARGEST_ENERGY // max(1, sum(reach[: len(multipliers)])))
         else:
             room = min(room, math.isqrt(LARGEST_ENERGY // max(1, sum(m * r * r for m, r in zip(multipliers, reach, strict=False)))))
-        return Rule(decay.kind == "absolute", decay.kind == "norm", self.bounded, decay.rate_double, self.band, room)
+        return Rule(decay.kind == "absolute", decay.kind == "norm", self.is_bounded, decay.rate_double, self.band, room)
 
     @cached_property
     def _energies(self) -> dict[tuple[int, ...], int]:

@@ -15,11 +15,11 @@ from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.alternatives import advice
 from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
-from holdfast.display import count_of, listed
+from holdfast.display import count_of, list_names
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, General, Pinned, Shape
 from holdfast.laws import Reads
-from holdfast.privacy.estimated import check_can_weaken, weakened
+from holdfast.privacy.estimated import check_can_weaken, weaken_guarantee
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Compared, Costly, Reason, cell_draws
@@ -95,7 +95,7 @@ class Drawing:
 
     def __repr__(self) -> str:
         names = dict.fromkeys(choice.sampler.name for choice in self.choices.values())
-        return f"Drawing({self.channel.summary}; {listed(list(names)) or 'no sampler'})"
+        return f"Drawing({self.channel.summary}; {list_names(list(names)) or 'no sampler'})"
 
     def choice(self, shape: Shape) -> Choice:
         """The sampler of blocks of this shape, and why it was chosen."""
@@ -168,7 +168,7 @@ def choose_samplers(channel: Channel, progress: Progress | None = None, said: Se
     reason = Reason.ASKED if channel.request.names_a_chain else Reason.NO_EXACT
     drawn = {shape: Choice(chain, reason) for shape, chain in zip(chained, chains, strict=True)}
     ordered = {shape: exact.get(shape) or drawn[shape] for shape in shapes}
-    return Drawing(channel, ordered, weakened(channel.guarantee, eta, facts))
+    return Drawing(channel, ordered, weaken_guarantee(channel.guarantee, eta, facts))
 
 
 def _exact(shape: Shape, channel: Channel) -> Choice | None:

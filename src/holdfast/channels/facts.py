@@ -19,7 +19,7 @@ from holdfast.invariants.rows import Kept
 from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Facts:
     zeros: Zeros | None = None
     columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Public columns of the table, one whole number for each cell: bounds may come from them."""
-    grid: Grid | None = None
+    grid: AnswerGrid | None = None
     """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.endings import published, stands
+from holdfast.cli.endings import mark_published, stands
 from holdfast.cli.ledger import ledger_of_release, ledger_words
 from holdfast.errors import InvalidParameter
 
@@ -134,10 +134,10 @@ def perturb(
     book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
     if book is not None:
         book.check_witness()
-    fitted, rule, told = _fitted(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
+    fitted, rule, told = _read_fitted_table(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
     tables = _tables(table)
     check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
-    data, column, made_from = _keyed(source, key, rule, identifier, secret)
+    data, column, made_from = _read_keyed_records(source, key, rule, identifier, secret)
     columns: dict[str, Any] = {"key": column, "count": count, "weight": weight, "id": identifier}
     made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
     made = replace(made, settings={**made.settings, **told})
@@ -147,21 +147,21 @@ def perturb(
     facts, is_private = noise_facts(made, fitted, made_from, column=kept), made_from is None or made_from.is_private
     told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}
     fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, **told_apart, **named)
-    published()
+    mark_published()
     print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
 
 
-def _fitted(
+def _read_fitted_table(
     noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
 ) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
     """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
     from holdfast.cellkey.formats import kind_of_file
-    from holdfast.publication.cellkey import rescaled
+    from holdfast.publication.cellkey import rescale_table
 
     ptable = _read(noise, kind, repeat)
     is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
     rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
-    fitted, told = rescaled(ptable, rule.size) if rescale else (ptable, {})
+    fitted, told = rescale_table(ptable, rule.size) if rescale else (ptable, {})
     return fitted, rule, told
 
 
@@ -183,7 +183,9 @@ def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> Ce
     return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
 
 
-def _keyed(source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None) -> tuple[Any, str, RecordKeys | None]:
+def _read_keyed_records(
+    source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None
+) -> tuple[Any, str, RecordKeys | None]:
     """The records, the column of their keys, and the secret that these came from; a column of keys is taken on trust."""
     from holdfast.cellkey import RecordKeys
 

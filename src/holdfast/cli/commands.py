@@ -21,7 +21,7 @@ from rich.table import Table
 
 from holdfast import __version__
 from holdfast.cli.cellkey import app as cellkey_app
-from holdfast.cli.endings import published, run_command, stands
+from holdfast.cli.endings import mark_published, run_command, stands
 from holdfast.cli.ledger import app as ledger_app
 from holdfast.cli.ledger import ledger_of_release, ledger_words
 from holdfast.cli.starting import add_commands, answer_shell
@@ -29,9 +29,9 @@ from holdfast.errors import InvalidParameter, LedgerProblem, NoMeeting, Verifica
 
 if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
-    from holdfast.cli.demo import Part as DemoPart
+    from holdfast.cli.demo import DemoRelease as DemoPart
     from holdfast.ledger import Ledger, NewLedger
-    from holdfast.publication.booking import Account
+    from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order
     from holdfast.publication.plan import Plan
@@ -97,7 +97,7 @@ def planning() -> Iterator[Callable[[int, int], None]]:
     sign, bar = Console(stderr=True).status("Planning", spinner="line"), _bar("pairs")
     task = bar.add_task("Assessing chains", total=1)
 
-    def assessed(done: int, total: int) -> None:
+    def show_assessed(done: int, total: int) -> None:
         if not bar.live.is_started:
             sign.stop()
             bar.start()
@@ -105,7 +105,7 @@ def planning() -> Iterator[Callable[[int, int], None]]:
 
     try:
         with sign:
-            yield assessed
+            yield show_assessed
     finally:
         bar.stop()
 
@@ -174,13 +174,13 @@ def _cross_table(part: DemoPart) -> Table:
     return table
 
 
-def make_plan(run: Run, table: HoldfastTable | Declarations, account: Account | None = None, order: Order | None = None) -> Plan:
+def make_plan(run: Run, table: HoldfastTable | Declarations, account: ChargedAccount | None = None, order: Order | None = None) -> Plan:
     """A plan, with signs of life; its module is loaded only by the commands that need it."""
     from holdfast.publication.order import Order
-    from holdfast.publication.pipeline import planned
+    from holdfast.publication.pipeline import plan_release
 
     with planning() as progress:
-        made = planned(table, run.keep, run.mechanism, account, order or Order(run.id, disjoint=run.disjoint), progress)
+        made = plan_release(table, run.keep, run.mechanism, account, order or Order(run.id, disjoint=run.disjoint), progress)
         made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
         return made
 
@@ -212,7 +212,7 @@ def plan(
     run = load_run(run_file)
     with working("Reading the codes"):
         table = run.read_declarations()
-    found = _allocated(run, table, target) if target else None
+    found = _allocate_budget(run, table, target) if target else None
     made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
     check_folder_map(made, run.map)  # what the release would refuse
     said = _price(run, made, ledger, no_ledger)
@@ -234,7 +234,7 @@ def plan(
         print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *more)}")
 
 
-def _allocated(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
+def _allocate_budget(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
     """The least budget for these targets, for the run's table, kept totals and `per`."""
     from holdfast.accuracy.allocate import allocate, check_divides, read_targets
 
@@ -250,19 +250,19 @@ def _folder_of(run_file: Path) -> Path:
 
 def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
     """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
-    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.booking import ChargedAccount, secret_from_environment
     from holdfast.publication.order import Order
     from holdfast.publication.price import price, price_without_ledger, refused_price
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
-        order = Order(run.id, revises=_revised(run), disjoint=run.disjoint)
+        order = Order(run.id, revises=_read_revised_rows(run), disjoint=run.disjoint)
     except (LedgerProblem, VerificationFailed, InvalidParameter) as problem:  # refused; a plan is worth having all the same
         return refused_price(plan, run.dataset, str(problem)).to_fields()
     if book is None:
         made = price_without_ledger(plan, run.dataset, order)
         return None if made is None else made.to_fields()
-    return price(plan, Account(book, run.dataset, secret_from_environment()), order).to_fields()
+    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order).to_fields()
 
 
 @app.command()
@@ -329,7 +329,7 @@ def release(
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file), run.witness), resume)
     # an earlier release that cannot be read is refused before anything else is done
-    order = Order(run.id, run.date, _revised(run), run.allow_exposed, run.office, run.approver, run.disjoint)
+    order = Order(run.id, run.date, _read_revised_rows(run), run.allow_exposed, run.office, run.approver, run.disjoint)
     check_recorded(order, account)
     with working("Reading the table"):
         table = run.read_table()
@@ -344,7 +344,7 @@ def release(
     before = release_in(output) if force else None
     replaced = None if resume and before == run.id else before  # a release that is resumed may be in place already
     entry = _carry_out(run, order, made, table, wanted, account, resume)
-    published()
+    mark_published()
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
@@ -357,7 +357,7 @@ def release(
         print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
     print(describe(made.guarantee))
-    print(charged_sentence(entry, None if account is None else account.opened().balance(run.dataset)))
+    print(charged_sentence(entry, None if account is None else account.open_ledger().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
@@ -367,17 +367,17 @@ def _command(run_file: Path, output: Path, ledger: str | None, no_ledger: bool, 
     return shlex.join(["holdfast", "release", str(run_file), "-o", str(output), *place, *more])
 
 
-def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Account | None:
+def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> ChargedAccount | None:
     """Where the release is charged; what the ledger refuses already is refused before the table is read."""
     from holdfast.ledger import Ledger
     from holdfast.mechanisms.requests import ChainMechanism
-    from holdfast.publication.booking import Account, secret_from_environment
+    from holdfast.publication.booking import ChargedAccount, secret_from_environment
 
     if resume and not isinstance(ledger, Ledger):
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")
     if ledger is None:
         return None
-    account = Account(ledger, run.dataset, secret_from_environment())
+    account = ChargedAccount(ledger, run.dataset, secret_from_environment())
     account.check_id(run.id, resume)
     if isinstance(run.mechanism, ChainMechanism) and run.mechanism.request.names_a_chain:
         account.check_takes_estimates()
@@ -385,7 +385,7 @@ def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Accou
 
 
 def _carry_out(
-    run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, account: Account | None, resume: bool
+    run: Run, order: Order, plan: Plan, table: HoldfastTable, output: Output, account: ChargedAccount | None, resume: bool
 ) -> str | None:
     """Draw and publish, charged to this account if there is one; returns the ledger's entry."""
     from holdfast.publication.pipeline import carry_out
@@ -399,18 +399,18 @@ def _carry_out(
         return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)
 
 
-def _tell_exposure(plan: Plan, account: Account, run: Run) -> None:
+def _tell_exposure(plan: Plan, account: ChargedAccount, run: Run) -> None:
     """What the release and those before it expose; told once the ledger has let it pass, before anything is drawn."""
-    from holdfast.publication.history import published, release_exposure
+    from holdfast.publication.history import list_published, release_exposure
     from holdfast.wording import describe
 
     others = [release for release in account.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
-    if not published(others):
+    if not list_published(others):
         return  # what it exposes alone, the plan has said
     print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
 
 
-def _revised(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
+def _read_revised_rows(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
     from holdfast.verification.verify import published_rows
 
     if run.revises is None:

@@ -57,7 +57,7 @@ per = "person"         # or "distance": this epsilon for each unit of l1 distanc
 
 
 @dataclass(frozen=True)
-class Part:
+class DemoRelease:
     """One of the two releases."""
 
     title: str
@@ -71,7 +71,7 @@ class Demo:
     """What `holdfast demo` shows."""
 
     folder: Path
-    parts: tuple[Part, ...]
+    parts: tuple[DemoRelease, ...]
 
 
 def run_demo(output: Path | None = None) -> Demo:
@@ -83,7 +83,7 @@ def run_demo(output: Path | None = None) -> Demo:
     try:
         witness = _witness_of(folder)
         try:
-            return _filled(folder)
+            return _fill_folder(folder)
         finally:
             with contextlib.suppress(OSError):  # then a later demo needs another folder
                 witness.note_made_up(MADE_UP)
@@ -96,7 +96,7 @@ def _witness_of(folder: Path) -> Witness:
     """What is remembered of the ledger that will be in this new folder: nothing but that of an earlier demo, which is forgotten."""
     witness = Witness.of(None, place_of(folder / DEFAULT_NAME))
     witness.forget_made_up()
-    if witness.known() is not None:
+    if witness.previous_id() is not None:
         raise OutputExists(
             f"{folder.name!r} is gone, and its ledger had recorded more than the demo's own releases. Choose another name for the demo's "
             "folder."
@@ -116,7 +116,7 @@ def _new_folder(output: Path | None) -> Path:
     return output
 
 
-def _filled(folder: Path) -> Demo:
+def _fill_folder(folder: Path) -> Demo:
     (folder / "education.csv").write_text(_csv(), encoding="utf-8")
     (folder / "run.toml").write_text(RUN_FILE, encoding="utf-8")
     education = Table.from_counts(folder / "education.csv", cells=["county", "education"], count="adults", public=True, name="education")
@@ -129,12 +129,12 @@ def _filled(folder: Path) -> Demo:
     return Demo(folder, (first, second))
 
 
-def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> Part:
+def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> DemoRelease:
     """Recorded beside the run file, as the command does it."""
     ledger = ledger_in(folder, None if state_folder() else folder)  # for an account without a home, its head is remembered beside it
     drawn = release(table, keep, mechanism, ledger=ledger, release_id=RELEASE_IDS[str(table.name)])
     place = drawn.save(folder / str(table.name))
-    return Part(title, drawn, place, verify(place))
+    return DemoRelease(title, drawn, place, verify(place))
 
 
 def _csv() -> str:

@@ -121,7 +121,7 @@ def stands(standing: Standing) -> None:
     _current.standing = standing
 
 
-def published() -> None:
+def mark_published() -> None:
     """The release of this command is published and its entry closed: from here on nothing makes it look like a failed one."""
     _current.is_published = True
 
@@ -204,7 +204,7 @@ def _end(error: BaseException | None, ending: _Ending, out: StandardStream) -> i
     """Say how the command ended; its exit code. Where even that fails, a sentence that was ready is said."""
     arguments = ending.arguments
     try:
-        told = _told(error, ending, out)
+        told = _ending_error(error, ending, out)
         if isinstance(told, SystemExit):
             return told.code if isinstance(told.code, int) else 0
         as_json = "--json" in arguments
@@ -220,7 +220,7 @@ def _end(error: BaseException | None, ending: _Ending, out: StandardStream) -> i
         return AfterPublication.exit_code if ending.is_published else InternalError.exit_code
 
 
-def _told(error: BaseException | None, ending: _Ending, out: StandardStream) -> HoldfastError | SystemExit:
+def _ending_error(error: BaseException | None, ending: _Ending, out: StandardStream) -> HoldfastError | SystemExit:
     """What to tell about the end."""
     if isinstance(error, SystemExit) and not error.code:  # it was done before a signal could stop it
         return error if out.finish() else _untold(ending)

@@ -31,10 +31,10 @@ def asked_intervals(
             "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages are of --where."
         )
     cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
-    return {**_asked(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
+    return {**_compute_intervals(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
 
 
-def _asked(
+def _compute_intervals(
     source: Readable, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
 ) -> Intervals:
     if by:

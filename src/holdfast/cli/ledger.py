@@ -189,7 +189,7 @@ def verify(
     from holdfast.wording.ledger import compared_sentence
 
     book = _open(ledger, witness=witness)
-    declared, seen = _declared(cards or [], signer), book.witnesses()
+    declared, seen = _read_declarations(cards or [], signer), book.witnesses()
     heads = [head for head, _ in declared]
     found = book.verify(heads, declared)
     if found:
@@ -269,7 +269,7 @@ def _is_void(book: Ledger, dataset: str, release_id: str) -> bool:
     return found is not None and found.state in ("voided", "voided-spent")
 
 
-def _declared(cards: list[Path], signer: Path | None) -> list[tuple[str, Any]]:
+def _read_declarations(cards: list[Path], signer: Path | None) -> list[tuple[str, Any]]:
     """The entry that each card names, and what it declares its release to be disjoint from."""
     from holdfast.publication.signing import check_signer
 

@@ -63,9 +63,9 @@ def init(
     said = None if records else count or ask.text(words.WHICH_COUNT, likely_count(names) or "none")
     counts = None if said == "none" and said not in names else said
     chosen = Choices(
-        cells=tuple(cells or ask.listed(words.WHICH_CELLS, likely_cells(names, counts))),
+        cells=tuple(cells or ask.ask_list(words.WHICH_CELLS, likely_cells(names, counts))),
         count=counts,
-        keep=tuple(word for word in keep or ask.listed(words.WHICH_TOTALS, [TOTAL]) if word != "none"),
+        keep=tuple(word for word in keep or ask.ask_list(words.WHICH_TOTALS, [TOTAL]) if word != "none"),
         protect=protect or ask.text(words.WHOSE, "person"),
         public=public,
         epsilon=epsilon or (None if rho is not None else ask.text(words.HOW_MUCH, "1")),
@@ -89,7 +89,7 @@ class _Asking:
     def text(self, question: str, likely: str) -> str:
         return str(typer.prompt(question, default=likely)).strip() if self.terminal else likely
 
-    def listed(self, question: str, likely: list[str]) -> list[str]:
+    def ask_list(self, question: str, likely: list[str]) -> list[str]:
         said = self.text(question, ", ".join(likely))
         return likely if said == ", ".join(likely) else [part.strip() for part in said.split(",") if part.strip()]
 

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class AgentPart:
     """What one agent publishes: its cells with noise, and the promise that all parts together make."""
 
     cells: Ints
@@ -31,7 +31,9 @@ class Part:
     guarantee: Guarantee = field(repr=False)
 
 
-def publish_part(drawing: Drawing, cells: Sequence[int] | Ints, values: Sequence[int] | Ints, *, key: NoiseKey, release_id: str) -> Part:
+def publish_part(
+    drawing: Drawing, cells: Sequence[int] | Ints, values: Sequence[int] | Ints, *, key: NoiseKey, release_id: str
+) -> AgentPart:
     """One agent's part of a release: its true numbers in, its published numbers out.
 
     Given:       `drawing`, of a plan that every agent makes alike; `cells`, the agent's cells by their number in the universe, each agent
@@ -71,7 +73,7 @@ def publish_part(drawing: Drawing, cells: Sequence[int] | Ints, values: Sequence
     channel.check_published(np.zeros_like(noise), noise)
     if int(np.abs(noise[own]).max()) + max(map(abs, true)) >= 1 << 62:
         raise RequestTooLarge("A published number would leave 2^62. Give smaller numbers, or use less noise (a larger budget).")
-    return Part(own, np.array(true, dtype=np.int64) + noise[own], replace(drawing.guarantee, key_is_shared=True))
+    return AgentPart(own, np.array(true, dtype=np.int64) + noise[own], replace(drawing.guarantee, key_is_shared=True))
 
 
 def _read(cells: Sequence[int] | Ints, values: Sequence[int] | Ints, size: int) -> tuple[Ints, list[int]]:

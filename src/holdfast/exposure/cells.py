@@ -66,10 +66,10 @@ class Exposure:
     @property
     def cells(self) -> Ints:
         """All cells whose counts follow from the published totals, in the order of the table."""
-        return np.union1d(self.fixed, self.pinned)
+        return np.union1d(self.fixed, self.cells_exposed_by_totals)
 
     @property
-    def pinned(self) -> Ints:
+    def cells_exposed_by_totals(self) -> Ints:
         """Cells that the published totals fix although the kept rows alone do not."""
         if self.lower is None or self.upper is None:
             return np.zeros(0, dtype=np.int64)
@@ -90,7 +90,7 @@ class Exposure:
         """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at_least, at_most, why (a value of `Why`)."""
         import pyarrow as pa
 
-        reasons = ((self.fixed, Why.FIXED), (self.pinned, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
+        reasons = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
         rows: list[tuple[Any, ...]] = [
             ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
         ]
@@ -105,7 +105,12 @@ class Exposure:
     def facts(self) -> ExposedAlone:
         """How many cells are published exactly, and why."""
         return ExposedAlone(
-            len(self.fixed), len(self.pinned), self.complete, self.universe.support == "observed", not self.values_open, self.bounded
+            len(self.fixed),
+            len(self.cells_exposed_by_totals),
+            self.complete,
+            self.universe.support == "observed",
+            not self.values_open,
+            self.bounded,
         )
 
     def _bounds(self, cell: int) -> tuple[int | None, int | None]:
@@ -156,7 +161,7 @@ def exposure(
         return found
     lower, upper = _bounds(kept, totals, bounds)
     within = replace(found, lower=lower, upper=upper)
-    return replace(within, bounded=not np.array_equal(within.pinned, found.pinned))
+    return replace(within, bounded=not np.array_equal(within.cells_exposed_by_totals, found.cells_exposed_by_totals))
 
 
 def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None) -> tuple[int, Ints]:

@@ -87,7 +87,7 @@ class JointExposure:
     missed, as in exposure.py. None: no values are known, or they contradict one another."""
 
     @property
-    def computed(self) -> bool:
+    def is_computed(self) -> bool:
         return self.facts.why_not is None
 
     @property
@@ -96,8 +96,8 @@ class JointExposure:
         return self.facts.complete
 
     @property
-    def learned(self) -> tuple[LearnedTotals, ...] | None:
-        return self.facts.learned if self.computed else None
+    def learned_totals(self) -> tuple[LearnedTotals, ...] | None:
+        return self.facts.learned if self.is_computed else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -178,15 +178,15 @@ class _Parser:
             chosen = np.zeros(len(written), dtype=np.bool_)
             chosen[[written[code] for code in asked if code in written]] = True
             return self._universe.cells_having(column, chosen if compare is operator.eq else ~chosen)
-        known = codes.derived(column, _values)
+        known = codes.derive(column, _values)
         numeric = bool(known) and isinstance(known[0], int)
         wanted = [self._literal(column, numeric, symbol, value) for value in values]
         if compare is operator.eq:
-            places = codes.derived(column, _places_of_values)
+            places = codes.derive(column, _places_of_values)
             of_code = np.zeros(len(known), dtype=np.bool_)
             of_code[[place for value in wanted for place in places.get(value, ())]] = True
         else:
-            small = codes.derived(column, _small_integers) if numeric and abs(int(wanted[0])) <= _SMALL else None
+            small = codes.derive(column, _small_integers) if numeric and abs(int(wanted[0])) <= _SMALL else None
             of_code = np.array([compare(code, wanted[0]) for code in known] if small is None else compare(small, wanted[0]), dtype=np.bool_)
         return self._universe.cells_having(column, of_code)
 

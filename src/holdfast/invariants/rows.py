@@ -59,7 +59,7 @@ class RowFamily:
 
     def name(self, row: int, labels: Labels = NO_LABELS) -> str:
         """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"; with labels for a page "Illinois"."""
-        by = labels.named({c: self.universe.codes[c][k] for c, k in zip(self.columns, self.codes[row], strict=True)})
+        by = labels.name_cell({c: self.universe.codes[c][k] for c, k in zip(self.columns, self.codes[row], strict=True)})
         if self.part_of is not None and self.statement.startswith("margin("):
             return ", ".join(text for text in (self.parts[self.part_of[row]], by) if text)
         if self.part_of is not None and self.statement.startswith("subset("):

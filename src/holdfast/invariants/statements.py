@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from holdfast.display import listed, shorten
+from holdfast.display import list_names, shorten
 from holdfast.errors import InvalidStatement
 
 Kind: TypeAlias = Literal["kept", "identity"]
@@ -210,12 +210,12 @@ def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = (
     if kind != "identity":
         return call
     if isinstance(values, tuple):
-        return f"identity({call}, values=[{listed([str(value) for value in values], 45)}])"
+        return f"identity({call}, values=[{list_names([str(value) for value in values], 45)}])"
     return f"identity({call}, values={values})" if values else f"identity({call})"
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return listed(names, 45, repr)
+    return list_names(names, 45, repr)
 
 
 def _check_names(names: Sequence[str], where: str) -> None:

@@ -393,7 +393,7 @@ def _add_general(builder: _Builder, cells: Ints, matrix: csr_array) -> None:
     found = distinct_columns(matrix, LARGEST_SEARCHED)
     if found is None:
         builder.finest = False
-        builder.add(General.unlisted(len(cells), gram_rank(matrix)), cells)
+        builder.add(General.without_rows(len(cells), gram_rank(matrix)), cells)
         return
     columns, class_of = found
     for classes in finest_split(columns):

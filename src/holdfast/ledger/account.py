@@ -169,7 +169,7 @@ class Account:
         """What is added up: as granted; without a limit epsilon where every release has one."""
         if self._first_grant is not None:
             return self._first_grant.currency
-        return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counted()) else "rho"
+        return "epsilon" if all(release.charge.kind != "zcdp" for release in self._counting_releases()) else "rho"
 
     def cost(self, charge: Charge, currency: Currency | None = None) -> Fraction:
         """The charge in the account's currency, or in this one; 0 for one without a number, which is counted apart."""
@@ -183,7 +183,7 @@ class Account:
 
     def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
         """What is charged to the other releases of the component that a release with these facts would join, or is in."""
-        counted, own = self._counted(), self.release(release_id)
+        counted, own = self._counting_releases(), self.release(release_id)
         if own is None or not own.counts:
             place = 1 + max(self.releases, default=0)
             named: dict[str, Any] = {"dataset": self.dataset, "release_id": release_id, "head": "", "seq": place, "time": ""}
@@ -192,7 +192,7 @@ class Account:
         part = next(part for part in Overlaps(counted).components() if own.seq in part)
         return sum((self.cost(release.charge) for release in counted if release.seq in part and release.seq != own.seq), Fraction(0))
 
-    def _counted(self) -> list[Reservation]:
+    def _counting_releases(self) -> list[Reservation]:
         return [release for release in self.releases.values() if release.counts]
 
     def balance(self) -> Balance:
@@ -201,7 +201,7 @@ class Account:
         if protect is None:
             raise self.no_grant()
         first = self._first_grant
-        counted = self._counted()
+        counted = self._counting_releases()
         return Balance(
             dataset=self.dataset,
             kind=None if first is None else first.kind,
@@ -263,7 +263,7 @@ class Account:
         """A grant goes whole, and only while nothing of it is spent: the others pay for every release."""
         others = [one for one in self.grants if one.seq != grant.seq]
         rest, spent = self.granted - grant.limit, self.spent()
-        if spent > rest or (not others and self._counted()):
+        if spent > rest or (not others and self._counting_releases()):
             return LedgerProblem(
                 f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
                 f"{format_amount(spent)}, and {format_amount(rest, up=False)} would be granted without it. Only a grant "
@@ -275,7 +275,7 @@ class Account:
 
     def _check_limit(self, grant: Grant, protect: str) -> HoldfastError | None:
         """A first grant for an account that was opened without a limit: it must pay for what was recorded so far."""
-        kinds = {release.charge.kind for release in self._counted()}
+        kinds = {release.charge.kind for release in self._counting_releases()}
         if grant.protect != protect:
             return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {protect!r}. Got a grant per {grant.protect!r}.")
         if "cell-key" in kinds:
@@ -299,7 +299,7 @@ class Account:
             )
         return None
 
-    def fitted(self, grant: Grant) -> Grant:
+    def fit_grant(self, grant: Grant) -> Grant:
         """A further approximate grant, its rho lowered where the two together would else promise less than both epsilons added."""
         if not self.grants or grant.kind != "approximate" or self.grants[0].delta != grant.delta:
             return grant
@@ -319,7 +319,7 @@ class Account:
             return self.no_grant()
         kind = self.grants[0].kind if self.grants else None
         if self._counting[release_id]:
-            earlier = next(release for release in reversed(self._counted()) if release.release_id == release_id)
+            earlier = next(release for release in reversed(self._counting_releases()) if release.release_id == release_id)
             return WrongState(
                 f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
                 + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")

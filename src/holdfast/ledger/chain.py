@@ -94,7 +94,7 @@ def read_row(row: Sequence[Any], ledger: LedgerId) -> Event:
     values = dict(zip(COLUMNS, row, strict=True))
     problem = _row_problem(values) or ("" if values["ledger"] == ledger else "belongs to another ledger")
     if problem:
-        raise LedgerBroken(f"Event {_shown(values['seq'])} of the ledger {problem}. Run `holdfast ledger verify`, and restore a copy.")
+        raise LedgerBroken(f"Event {_seq_text(values['seq'])} of the ledger {problem}. Run `holdfast ledger verify`, and restore a copy.")
     return Event(**(values | {"payload": json.loads(values["payload"])}))
 
 
@@ -117,14 +117,14 @@ def walk(rows: Iterable[Sequence[Any]], ledger: str) -> Iterator[tuple[Event | N
         values = dict(zip(COLUMNS, row, strict=True))
         seq, problems = values["seq"], []
         if seq != expected:
-            problems.append(f"Event {expected} is missing: the next one is {_shown(seq)}.")
+            problems.append(f"Event {expected} is missing: the next one is {_seq_text(seq)}.")
         own = _row_problem(values)
         if own:
-            problems.append(f"Event {_shown(seq)} {own}.")
+            problems.append(f"Event {_seq_text(seq)} {own}.")
         if values["ledger"] != ledger:
-            problems.append(f"Event {_shown(seq)} belongs to another ledger.")
+            problems.append(f"Event {_seq_text(seq)} belongs to another ledger.")
         if values["previous"] != previous:
-            problems.append(f"Event {_shown(seq)} does not follow the one before it.")
+            problems.append(f"Event {_seq_text(seq)} does not follow the one before it.")
         event = None if own else Event(**(values | {"payload": json.loads(values["payload"])}))
         yield event, problems
         expected = seq + 1 if isinstance(seq, int) else expected + 1
@@ -160,7 +160,7 @@ def _row_problem(values: Mapping[str, Any]) -> str:
     return "" if is_plain else "has a payload that is not canonical JSON"
 
 
-def _shown(seq: Any) -> str:
+def _seq_text(seq: Any) -> str:
     """The number of an event in a message; whoever wrote the row may have put anything there."""
     return f"{seq!r}"[:24]
 

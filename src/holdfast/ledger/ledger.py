@@ -95,7 +95,7 @@ class Ledger:
         seen = Witness.of(witness, place_of(place))
         if create and os.path.isabs(seen.place) and not os.path.lexists(seen.place):
             seen.check_new()  # before a file is made
-        return cls._opened(Store(place, create=create, read_only=read_only), seen, create, needs_grants, seen.check_new)
+        return cls._open_store(Store(place, create=create, read_only=read_only), seen, create, needs_grants, seen.check_new)
 
     @classmethod
     def reopen(cls, place: str | os.PathLike[str], *, witness: str | os.PathLike[str] | None = None) -> Ledger:
@@ -103,7 +103,7 @@ class Ledger:
         made, of the same kind.
         """
         seen = Witness.of(witness, place_of(place))
-        known = seen.known()
+        known = seen.previous_id()
         marks = [] if known is None else [mark for folder in seen.readable() if (mark := read_mark(folder, known)) is not None]
         if known is not None and not marks:
             raise WitnessMismatch(
@@ -112,10 +112,10 @@ class Ledger:
             )
         needs_grants = marks[0].needs_grants if marks else True
         store = Store(place, create=known is not None)
-        return cls._opened(store, seen, known is not None, needs_grants, lambda: None)
+        return cls._open_store(store, seen, known is not None, needs_grants, lambda: None)
 
     @classmethod
-    def _opened(cls, store: Store, witness: Witness, create: bool, needs_grants: bool, check: Callable[[], None]) -> Ledger:
+    def _open_store(cls, store: Store, witness: Witness, create: bool, needs_grants: bool, check: Callable[[], None]) -> Ledger:
         def start(connection: Connection) -> None:
             check()
             _start(connection, needs_grants)
@@ -231,7 +231,7 @@ class Ledger:
             chain = self._chain(connection)
             if check_earlier is not None:
                 check_earlier(replay.releases_of(chain))
-            events, reservation = self._admitted(chain, dataset, release_id, charge, facts, now)
+            events, reservation = self._admit(chain, dataset, release_id, charge, facts, now)
             insert_events(connection, events)
             row = {"seq": reservation.seq, "sealed_key": None if sealed_key is None else sealed_key.hex(), "input_check": check}
             connection.execute(insert(tables().secrets), [row])
@@ -244,7 +244,7 @@ class Ledger:
     def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
         """Refuse what `reserve` would refuse now, before slow work is done for it. Nothing is written, and `reserve` asks again."""
         self.check_witness()
-        self._store.read(lambda connection: self._admitted(self._chain(connection), dataset, release_id, charge, facts, _clock()))
+        self._store.read(lambda connection: self._admit(self._chain(connection), dataset, release_id, charge, facts, _clock()))
 
     def check_witness(self) -> None:
         """Refuse to charge a ledger that is not the one its witness saw before, or that has no witness."""
@@ -258,7 +258,7 @@ class Ledger:
         size = max((len(mark.to_text()) for mark in marks.values() if mark is not None), default=0)
         self._witness.try_to_write(self._id, size + _ROOM)
 
-    def _admitted(
+    def _admit(
         self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any], now: str
     ) -> tuple[list[Event], Reservation]:
         """The events that reserve a release, not yet written, and the reservation; or the refusal, raised."""
@@ -326,7 +326,7 @@ class Ledger:
             current = self._current(account, reservation)
             state = target if isinstance(target, str) else target(current)
             if current.state == state:
-                return self._repeated(connection, current, payload)
+                return self._check_repeat(connection, current, payload)
             problem = account.check_step(current, state)
             if problem is not None:
                 raise problem
@@ -349,7 +349,7 @@ class Ledger:
             )
         return current
 
-    def _repeated(self, connection: Connection, current: Reservation, payload: Mapping[str, Any]) -> Reservation:
+    def _check_repeat(self, connection: Connection, current: Reservation, payload: Mapping[str, Any]) -> Reservation:
         if current.state == "staged" and current.checksum != payload["checksum"]:
             raise WrongState(
                 f"The release {current.release_id!r} was staged with other bytes. A second draw must not take its place: finish the staged "
@@ -438,7 +438,7 @@ class Ledger:
 
         def work(connection: Connection) -> tuple[Mark, list[Seen], Remembered, LedgerId | None]:
             others = self._witness.others(self._id)
-            remembered = self._witness.remembered([self._id, *others])
+            remembered = self._witness.read_marks([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
             steps, lost = steps_after_restore(chain, marks, replay.needs_grants(chain))
@@ -467,7 +467,7 @@ class Ledger:
     def _write(self, work: Callable[[Connection], Result], *, strict: bool = False) -> Result:
         """Write to the ledger its witness knows; what was written is remembered before this returns. strict: not without a witness."""
 
-        def checked(connection: Connection) -> tuple[Result, list[Event]]:
+        def check_then_work(connection: Connection) -> tuple[Result, list[Event]]:
             marks = self._witness.marks(self._id, strict)  # here, where nobody else writes
             self._check_marks(connection, marks.values())
             seen = min((0 if mark is None else mark.seq for mark in marks.values()), default=0)
@@ -477,7 +477,7 @@ class Ledger:
                 (mark or Mark.start(self._id)).after(events)
             return done, events
 
-        done, events = self._store.write(checked)
+        done, events = self._store.write(check_then_work)
         if events:
             first = events[0].seq
             reread = partial(self._store.read, lambda connection: self._events_after(connection, first - 1))

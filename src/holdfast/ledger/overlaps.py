@@ -57,7 +57,7 @@ class Overlaps:
 
     def add(self, release: Reservation) -> None:
         """Count one more release, later than all that are here."""
-        declared, apart = _declared(release), []
+        declared, apart = _declared_disjoint(release), []
         joined = _Part({release.seq: release}, has_lost=release.state == "lost", declares=bool(declared))
         joined.count(release.charge, 1)
         for part in self._parts:
@@ -101,7 +101,7 @@ def _pieces(part: _Part) -> Iterator[_Part]:
         yield from Overlaps(part.members[seq] for seq in sorted(part.members))._parts
 
 
-def _declared(release: Reservation) -> frozenset[str]:
+def _declared_disjoint(release: Reservation) -> frozenset[str]:
     """The releases that it was declared disjoint from."""
     made = None if release.state == "lost" else release.facts.get(DISJOINT)
     return frozenset() if made is None else frozenset(made["from"])

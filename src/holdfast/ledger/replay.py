@@ -79,7 +79,7 @@ def _check_letters(name: str, what: str) -> None:
 def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     """The grant as it is recorded, or the refusal, raised. `again`: one that stands already may be given a second time."""
     same = next((grant for grant in account.grants if _is_same(grant, asked)), None)
-    made = account.fitted(asked)
+    made = account.fit_grant(asked)
     problem = account.check_grant(made)
     if problem is not None:
         raise problem

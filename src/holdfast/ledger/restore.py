@@ -35,7 +35,7 @@ def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants:
             steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": one.origin}))
         elif one.is_drawn and state == "reserved":
             steps.append(("drawing", one.dataset, one.release_id, {"reservation": seq}))
-    opened = [] if needs_grants else _opened(chain, lost)
+    opened = [] if needs_grants else _find_missing_accounts(chain, lost)
     return [*opened, *steps], lost
 
 
@@ -51,7 +51,7 @@ def _last_seen(marks: Iterable[Mark]) -> list[Seen]:
     return list(found.values())
 
 
-def _opened(chain: list[Event], lost: list[Seen]) -> list[Step]:
+def _find_missing_accounts(chain: list[Event], lost: list[Seen]) -> list[Step]:
     """Accounts that the copy does not have yet, in a ledger that records without a limit."""
     there = {event.dataset for event in chain if event.kind in ("granted", "opened")}
     protected = {one.dataset: one.protect for one in reversed(lost) if one.dataset not in there}

@@ -60,7 +60,7 @@ def _share(handle: int, folder: Path, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, name: str) -> Iterator[None]:
+def lock_folder(folder: Path, name: str) -> Iterator[None]:
     """One process at a time; OSError where another one does not end. On file systems without locks it is skipped."""
     make_folder(folder)
     handle = _open_lock(folder, folder / f"{name}.lock")

@@ -28,7 +28,7 @@ from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMisma
 from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
 from holdfast.ledger.folding import BEFORE, BEGUN
 from holdfast.ledger.ids import LedgerId, read_ledger_id
-from holdfast.ledger.shared_files import locked, make_inside, write_shared
+from holdfast.ledger.shared_files import lock_folder, make_inside, write_shared
 from holdfast.ledger.state import is_usable, read_plain, state_folder, state_path
 from holdfast.ledger.values import Charge, State, name_of
 
@@ -184,7 +184,7 @@ class Witness:
             )
         return found
 
-    def known(self) -> LedgerId | None:
+    def previous_id(self) -> LedgerId | None:
         """The identifier of the ledger that was in this place before; None where none was."""
         return next(iter(self.others(None)), None)
 
@@ -194,7 +194,7 @@ class Witness:
         WitnessMismatch where only a folder says so that other users may write to: any of them could have written it, and what follows from
         a restore (charges, secrets that are destroyed) is not for them to decide.
         """
-        remembered = self._remembered()
+        remembered = self._read_places()
         own = dict.fromkeys(known for folder, known in remembered.items() if _is_own(folder))
         for folder, known in remembered.items():
             if known != ledger and known not in own:
@@ -208,9 +208,9 @@ class Witness:
 
     def known_to_state(self) -> LedgerId | None:
         """The ledger that was in this place before as far as the user's own state folder knows."""
-        return next((known for folder, known in self._remembered().items() if folder == state_path()), None)
+        return next((known for folder, known in self._read_places().items() if folder == state_path()), None)
 
-    def _remembered(self) -> dict[Path, LedgerId]:
+    def _read_places(self) -> dict[Path, LedgerId]:
         """What each folder remembers of this place."""
         found = {}
         for folder in self.readable():
@@ -231,7 +231,7 @@ class Witness:
 
     def check_new(self) -> None:
         """Refuse a new ledger where one was."""
-        known = self.known()
+        known = self.previous_id()
         if known is not None:
             raise WitnessMismatch(
                 f"The ledger {known} was kept in this place, and is gone. A new one would know nothing of its releases. Put it back. "
@@ -250,7 +250,7 @@ class Witness:
         for folder in self.folders(strict=True):
             try:
                 make_inside(folder, _PLACES)
-                with locked(folder, ledger):
+                with lock_folder(folder, ledger):
                     trial = folder / f"{ledger}.trial"
                     write_shared(folder, trial, bytes(size))
                     trial.unlink()
@@ -262,7 +262,7 @@ class Witness:
                     f"Nothing was charged. Make room there, or look at its rights. {_SHARING}"
                 ) from None
 
-    def remembered(self, ledgers: Iterable[LedgerId]) -> Remembered:
+    def read_marks(self, ledgers: Iterable[LedgerId]) -> Remembered:
         """What each folder remembers of each of these ledgers."""
         return {(folder, ledger): read_mark(folder, ledger) for folder in self.folders(strict=True) for ledger in ledgers}
 
@@ -273,7 +273,7 @@ class Witness:
         """
         for folder in self.folders(strict):
             try:
-                with locked(folder, ledger):
+                with lock_folder(folder, ledger):
                     before = read_mark(folder, ledger)
                     _check_chain(before, events, reread)
                     after = (before or Mark.start(ledger)).after(events)
@@ -303,7 +303,7 @@ class Witness:
     def _reset(self, mark: Mark, remembered: Remembered) -> None:
         with contextlib.ExitStack() as locks:
             for folder in {folder: None for folder, _ in remembered}:
-                locks.enter_context(locked(folder, mark.ledger))
+                locks.enter_context(lock_folder(folder, mark.ledger))
             if any(read_mark(folder, ledger) != seen for (folder, ledger), seen in remembered.items()):
                 raise WitnessMismatch("A release was recorded elsewhere while the restore was accepted. Run the command again.")
             for folder, ledger in remembered:
@@ -317,7 +317,7 @@ class Witness:
 
         Given:  releases: (data set, identifier) of those that the caller itself made there.
         """
-        for folder, known in self._remembered().items():
+        for folder, known in self._read_places().items():
             mark = read_mark(folder, known)
             origins = [] if mark is None else [one.origin for one in mark.releases.values() if (one.dataset, one.release_id) in releases]
             make_inside(folder, _MADE_UP)
@@ -327,7 +327,7 @@ class Witness:
         """Let a new ledger be made here where the one that was here, and each of its releases, was noted as made up: by the event that
         reserved it, since anyone may give a release any identifier. Nothing is forgotten where one folder remembers more.
         """
-        remembered = self._remembered()
+        remembered = self._read_places()
         if all(self._is_made_up(folder, known) for folder, known in remembered.items()):
             for folder in remembered:
                 self._place_in(folder).unlink(missing_ok=True)

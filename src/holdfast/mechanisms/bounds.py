@@ -14,7 +14,7 @@ from holdfast.errors import InexactParameter, InvalidParameter, InvalidStatement
 from holdfast.invariants.inequalities import Inequality, column_values, columns_named, fields_of, inequalities_from, inequality_rows
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
-from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key, shaped
+from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey, Key, declare_shape
 
 LARGEST = 2**62
 """Bounds are smaller than this in size: so are counts."""
@@ -65,7 +65,7 @@ def read_rows(given: Any) -> tuple[Inequality, ...]:
     raise InvalidParameter("rows is a list of inequalities, such as [at_least(margin('county'), 5)].", field="rows")
 
 
-@shaped({"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": ["integer", "string"]}}]})
+@declare_shape({"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": ["integer", "string"]}}]})
 def bounds_key(key: Key, raw: object) -> Bounds:
     """The reader of `lower` and `upper` in a run file."""
     if raw == NONE:
@@ -105,7 +105,7 @@ _ROW = {
 }
 
 
-@shaped({"type": "array", "items": _ROW})
+@declare_shape({"type": "array", "items": _ROW})
 def rows_key(key: Key, raw: object) -> tuple[Inequality, ...]:
     """The reader of `rows` in a run file: a list of tables."""
     if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):
@@ -147,7 +147,7 @@ def rows_text(rows: tuple[Inequality, ...]) -> str:
     return json.dumps([fields_of(row) for row in rows], ensure_ascii=False)
 
 
-def compiled(facts: Facts, lower: Bounds, upper: Bounds, rows: tuple[Inequality, ...]) -> Inequalities:
+def compile_inequalities(facts: Facts, lower: Bounds, upper: Bounds, rows: tuple[Inequality, ...]) -> Inequalities:
     """All inequalities over the cells of a table."""
     if rows and facts.lattice.universe is None:
         raise InvalidParameter(

@@ -25,7 +25,7 @@ from holdfast.mechanisms.bounds import (
     bounds_key,
     bounds_text,
     bounds_value,
-    compiled,
+    compile_inequalities,
     read_bounds,
     read_rows,
     rows_key,
@@ -52,7 +52,7 @@ def _is_gamma(value: object) -> bool:
     return value == "best" if isinstance(value, str) else not isinstance(value, bool) and is_whole(value) and value in _GAMMAS
 
 
-@keys.shaped({"enum": list(_GAMMAS)})
+@keys.declare_shape({"enum": list(_GAMMAS)})
 def _gamma_key(key: keys.Key, raw: object) -> Gamma:
     if not _is_gamma(raw):
         raise InvalidKey(key.name, f'must be 0, 1 or "best". Got {GOT}. Write {key.line}.')
@@ -164,7 +164,7 @@ class Conditional(Mechanism):
 
     def make_channel(self, facts: Facts) -> Channel:
         converted = self.for_distance(facts.records)
-        given = compiled(facts, self.lower, self.upper, self.rows)
+        given = compile_inequalities(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
         if converted.rho is not None:
             made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=converted.rho), converted.rho

@@ -53,7 +53,7 @@ class Key:
     @property
     def shape(self) -> dict[str, Any]:
         """What it takes, as JSON Schema says it, with the example; anything where the reader does not tell."""
-        own = self.reader.shape if isinstance(self.reader, Shaped) else {}
+        own = self.reader.shape if isinstance(self.reader, SchemaReader) else {}
         return {**own, "examples": [tomllib.loads(self.line)[self.name]]}
 
     @property
@@ -66,7 +66,7 @@ Reader: TypeAlias = Callable[[Key, object], Any]
 
 
 @dataclass(frozen=True)
-class Shaped:
+class SchemaReader:
     """A reader that tells what it takes, for the JSON Schema of run files. The schema may take more than the reader, never less."""
 
     reader: Reader
@@ -76,9 +76,9 @@ class Shaped:
         return self.reader(key, raw)
 
 
-def shaped(shape: Mapping[str, Any]) -> Callable[[Reader], Reader]:
+def declare_shape(shape: Mapping[str, Any]) -> Callable[[Reader], Reader]:
     """Says the shape of what a reader takes."""
-    return lambda reader: Shaped(reader, shape)
+    return lambda reader: SchemaReader(reader, shape)
 
 
 EXACT: Mapping[str, Any] = {"type": ["string", "integer"]}
@@ -92,7 +92,7 @@ def exact_number(below: int | None = None, **messages: str) -> Reader:
             for the number as written.
     """
 
-    @shaped(EXACT)
+    @declare_shape(EXACT)
     def read(key: Key, raw: object) -> Fraction:
         if isinstance(raw, FloatText):
             if re.fullmatch(r"[+-]?(?:inf|nan)", raw.text):
@@ -129,7 +129,7 @@ def probability(large: str, zero: str = _TOO_SMALL) -> Reader:
 def whole_number(least: int) -> Reader:
     """Reads a whole number of at least `least`."""
 
-    @shaped({"type": "integer", "minimum": least})
+    @declare_shape({"type": "integer", "minimum": least})
     def read(key: Key, raw: object) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int):
             raise InvalidKey(key.name, f"must be a whole number. Got {GOT}. Write {key.line}.")
@@ -143,7 +143,7 @@ def whole_number(least: int) -> Reader:
 def one_of(*words: str) -> Reader:
     """Reads one of these words."""
 
-    @shaped({"enum": list(words)})
+    @declare_shape({"enum": list(words)})
     def read(key: Key, raw: object) -> str:
         if not isinstance(raw, str) or raw not in words:
             listed = ", ".join(f'"{word}"' for word in words)
@@ -153,7 +153,7 @@ def one_of(*words: str) -> Reader:
     return read
 
 
-@shaped({"type": "boolean"})
+@declare_shape({"type": "boolean"})
 def boolean(key: Key, raw: object) -> bool:
     """Reads true or false."""
     if not isinstance(raw, bool):

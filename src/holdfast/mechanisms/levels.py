@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import LevelLayout
-from holdfast.display import listed, nearest, shorten
+from holdfast.display import list_names, nearest, shorten
 from holdfast.errors import InvalidParameter, InvalidStatement
 from holdfast.exact.parameters import exact_fraction
 from holdfast.exposure.zeros import Zeros
@@ -22,7 +22,7 @@ from holdfast.lattices.norms import LEVELS
 from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
-from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, shaped
+from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, declare_shape
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.level_secrets import Measured, person_distance, smallest_distance
@@ -79,7 +79,7 @@ def read_shares(given: Any) -> Shares:
             "levels is a mapping from levels to shares, such as {'state': '1/10', 'county': {'total': '2/5', 'detailed': '1/2'}}."
         )
     try:
-        return _checked(_shares_of(given))
+        return _check_shares(_shares_of(given))
     except _WrongShares as problem:
         raise InvalidParameter(f"levels: {problem}") from None
 
@@ -103,7 +103,7 @@ def _once(given: Iterable[Share]) -> Shares:
     return shares
 
 
-def _checked(given: Iterable[Share]) -> Shares:
+def _check_shares(given: Iterable[Share]) -> Shares:
     shares = _once(given)
     total = sum((share.share for share in shares), Fraction(0))
     if total != 1:
@@ -156,7 +156,7 @@ _SHAPE = {
 }
 
 
-@shaped({"type": "array", "items": _SHAPE, "minItems": 1})
+@declare_shape({"type": "array", "items": _SHAPE, "minItems": 1})
 def read_rows(key: Key, raw: object) -> Shares:
     """The reader of [[release.levels]] in a run file: rows with `level`, `share` and, beside units with other columns, `margin`."""
     if not isinstance(raw, list) or not raw or not all(isinstance(row, dict) for row in raw):
@@ -181,7 +181,7 @@ def read_rows(key: Key, raw: object) -> Shares:
         except (_WrongShares, InvalidParameter) as problem:
             raise InvalidKey(key.name, f"row {place}: {problem}") from None
     try:
-        return _checked(shares)
+        return _check_shares(shares)
     except _WrongShares as problem:
         raise InvalidKey(key.name, str(problem)) from None
 
@@ -190,8 +190,8 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     """The channel of a Gaussian with these shares; refuses what does not fit the table."""
     if facts.lattice.universe is None or facts.lattice.kept is None:
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
-    found, kept = arranged(facts, [share.level for share in shares])
-    measured = _measured(facts, shares, found, kept)
+    found, kept = arrange_levels(facts, [share.level for share in shares])
+    measured = _measured_margins(facts, shares, found, kept)
     facts, found, axes = _without_zeros(facts, found)
     kept = tuple(frozenset(narrow_mask(mask, axes) for mask in family) for family in kept)
     plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
@@ -210,7 +210,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     return Channel(facts, target, guarantee, layout=layout)
 
 
-def arranged(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[frozenset[int], ...]]:
+def arrange_levels(facts: Facts, names: list[LevelName]) -> tuple[Geography, tuple[frozenset[int], ...]]:
     """The levels that have shares, and where kept margins need them those that these name: they need no share of 0."""
     found = geography(facts.universe, names)
     try:
@@ -257,7 +257,7 @@ def _level_name(found: Geography, level: int) -> str:
     return " x ".join(name) if isinstance(name, tuple) else name
 
 
-def _measured(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozenset[int], ...]) -> list[Measured]:
+def _measured_margins(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozenset[int], ...]) -> list[Measured]:
     """(level, mask, share) of the shares above zero, those of one margin added up."""
     parts: dict[tuple[int, int], Fraction] = {}
     for share in shares:
@@ -298,7 +298,7 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
         )
     names = [*found.margins, TOTAL, DETAILED]
     near, of = nearest(name, names, "{!r}"), " x ".join([share.level] if isinstance(share.level, str) else share.level)
-    return f"levels: there is no column or level {name!r} beside the units of {of!r}. {near}Margins may be by {listed(names)}."
+    return f"levels: there is no column or level {name!r} beside the units of {of!r}. {near}Margins may be by {list_names(names)}."
 
 
 def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zeros | None) -> LevelLayout:

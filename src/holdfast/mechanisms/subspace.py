@@ -28,7 +28,7 @@ from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, ordinary, probability
-from holdfast.tables.grid import MAX_PLACES, Grid
+from holdfast.tables.grid import MAX_PLACES, AnswerGrid
 
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
@@ -47,7 +47,7 @@ class SubspaceMechanism(Mechanism):
     takes_answers = True
     per: str | None = None
 
-    def sensitivity(self, grid: Grid) -> Fraction:
+    def sensitivity(self, grid: AnswerGrid) -> Fraction:
         """In the norm of the noise, squared for l2; refused where it was not given."""
         return _sensitivity(grid, NORMS[self.norm])
 
@@ -57,13 +57,13 @@ class SubspaceMechanism(Mechanism):
         if grid is None:
             raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
         norm, sensitivity = NORMS[self.norm], self.sensitivity(grid)
-        moved = Fraction(0) if grid.on_grid else _moved(facts, norm)
+        moved = Fraction(0) if grid.on_grid else _rounding_distance(facts, norm)
         reach = _reach(grid, norm, sensitivity, moved)
         replacing = _whole_steps(grid, norm, sensitivity * 2**norm.power, moved) if grid.neighbours == "add-remove" else reach
         return Answers(grid.places, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
 
 
-def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
+def _sensitivity(grid: AnswerGrid, norm: Norm) -> Fraction:
     """In this norm, squared for l2. An l1 sensitivity bounds that in l2; the other way round it does not."""
     if norm is L1:
         if grid.l1 is None:
@@ -78,13 +78,13 @@ def _sensitivity(grid: Grid, norm: Norm) -> Fraction:
     return grid.l1**2
 
 
-def _moved(facts: Facts, norm: Norm) -> Fraction:
+def _rounding_distance(facts: Facts, norm: Norm) -> Fraction:
     """What rounding to the grid can add to a distance, in steps and squared for l2."""
     found = movement(facts.lattice)
     return found.l1 if norm is L1 else found.l2_squared
 
 
-def _reach(grid: Grid, norm: Norm, sensitivity: Fraction, moved: Fraction) -> int:
+def _reach(grid: AnswerGrid, norm: Norm, sensitivity: Fraction, moved: Fraction) -> int:
     """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110])."""
     steps = sensitivity / grid.step**norm.power
     if moved > steps:
@@ -104,7 +104,7 @@ def _reach(grid: Grid, norm: Norm, sensitivity: Fraction, moved: Fraction) -> in
     return reach
 
 
-def _whole_steps(grid: Grid, norm: Norm, apart: Fraction, moved: Fraction) -> int:
+def _whole_steps(grid: AnswerGrid, norm: Norm, apart: Fraction, moved: Fraction) -> int:
     """How far apart two answers are on the grid that are so far apart before.
 
     Both lie on the grid, so that the distance is a whole number: the part of a step that the bound has beyond it is never reached.
@@ -120,7 +120,7 @@ def _whole_steps(grid: Grid, norm: Norm, apart: Fraction, moved: Fraction) -> in
     return found
 
 
-def _finer(grid: Grid, norm: Norm, excess: Fraction) -> int | None:
+def _finer(grid: AnswerGrid, norm: Norm, excess: Fraction) -> int | None:
     """Places at which rounding moves answers by at most a tenth of the sensitivity; None where no grid is so fine."""
     enough = (places for places in range(MAX_PLACES + 1) if excess * 10**norm.power <= Fraction(2) ** (norm.power * (places - grid.places)))
     return next(enough, None)

@@ -35,7 +35,7 @@ from holdfast.errors import InvalidParameter, PrecisionExhausted
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, round_up, unit_in_last_place
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.privacy.conversions import clamped, log_of, root
+from holdfast.privacy.conversions import clamp_to_float, log_of, root
 from holdfast.privacy.parameters import at_least_one, budget, probability
 
 DIGITS = 5
@@ -78,7 +78,7 @@ def tight_sigma_squared(epsilon: Exact, delta: Exact, smallest_squared: int = 1)
     simple = simple_sigma_squared(epsilon, delta)
     if simple > LARGEST:
         return simple
-    found = max(_needed(epsilon, delta, r) for r in _starting_points(epsilon, delta, smallest_squared))
+    found = max(_needed_variance(epsilon, delta, r) for r in _starting_points(epsilon, delta, smallest_squared))
     for candidate in _candidates(found) if 0 < found < math.inf else ():
         if candidate >= simple:
             break
@@ -107,8 +107,8 @@ def pair_sigma_squared(epsilon: Exact, delta: Exact, distance_squared: Exact) ->
     """
     epsilon, delta = budget(epsilon, "epsilon"), probability(delta, "delta")
     distance_squared = positive_fraction(distance_squared, "distance_squared")
-    rate, t = _largest_rho(clamped(epsilon), log_of(delta))
-    start = clamped(distance_squared) / (2 * rate) if rate > 0 else math.inf
+    rate, t = _largest_rho(clamp_to_float(epsilon), log_of(delta))
+    start = clamp_to_float(distance_squared) / (2 * rate) if rate > 0 else math.inf
     for candidate in _candidates(start) if 0 < start < math.inf else ():
         with precision(BITS):
             if _log_delta(t, distance_squared / (2 * candidate), ball(epsilon)) <= ball(delta).log():
@@ -188,14 +188,14 @@ class _Condition:
         return bool(_log_delta(t, r * r / (2 * ball(self.sigma_squared)), self.epsilon_ball * r) <= self.log_allowed(r))
 
     def best_order(self, r: float) -> float:
-        rho, cost = r * r / (2 * clamped(self.sigma_squared)), clamped(self.epsilon) * r
+        rho, cost = r * r / (2 * clamp_to_float(self.sigma_squared)), clamp_to_float(self.epsilon) * r
         return root(lambda t: (1 + 2 * t) * rho - cost - math.log1p(1 / t))[1]
 
     def widest(self, a: Fraction, begin: int) -> int:
         """The first of STEPS, from place `begin` on, whose interval [a, a step] one t is proved to cover; len(STEPS) if there is none."""
         start = ball(a)
         for place in range(begin, len(STEPS)):
-            t = self.best_order(clamped(a) * math.sqrt(STEPS[place]))
+            t = self.best_order(clamp_to_float(a) * math.sqrt(STEPS[place]))
             if self.holds(start, t) and self.holds(ball(a * STEPS[place]), t):
                 return place
         return len(STEPS)
@@ -222,14 +222,14 @@ def _largest_rho(epsilon: float, log_delta: float) -> tuple[float, float]:
     return rho(t), t
 
 
-def _needed(epsilon: Fraction, delta: Fraction, r: float) -> float:
+def _needed_variance(epsilon: Fraction, delta: Fraction, r: float) -> float:
     """In floats: the sigma_squared that a pair at distance r needs."""
-    cost = clamped(epsilon) * r
+    cost = clamp_to_float(epsilon) * r
     return r * r / (2 * _largest_rho(cost, _log_allowance(epsilon, delta, r))[0])
 
 
 def _log_allowance(epsilon: Fraction, delta: Fraction, r: float) -> float:
-    return log_of(delta) + _log_expm1(clamped(epsilon) * r) - _log_expm1(clamped(epsilon))
+    return log_of(delta) + _log_expm1(clamp_to_float(epsilon) * r) - _log_expm1(clamp_to_float(epsilon))
 
 
 def _ball_log_expm1(x: arb) -> arb:

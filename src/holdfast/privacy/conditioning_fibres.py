@@ -199,7 +199,7 @@ class Fibre:
         """(lower, upper) ends of log Z(x) for every table, in units of 2^-UNIT_BITS."""
         with precision(BITS):
             base = (-ball(rate)).exp()
-            made = {tuple(row): fixed_point(_evaluated(row, base).log(), UNIT_BITS) for row in self._counts}
+            made = {tuple(row): fixed_point(_evaluate_polynomial(row, base).log(), UNIT_BITS) for row in self._counts}
         ends = np.array([made[tuple(row)] for row in self._counts], dtype=np.int64)
         return ends[:, 0], ends[:, 1]
 
@@ -215,7 +215,7 @@ class Fibre:
         return max(Fraction(int(per_unit.max()), 1 << UNIT_BITS), Fraction(0))
 
 
-def _evaluated(counts: list[int], base: arb) -> arb:
+def _evaluate_polynomial(counts: list[int], base: arb) -> arb:
     return arb_poly(counts)(base)
 
 

@@ -57,7 +57,7 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> float:
 def zcdp_delta_bounds(rho: Exact, epsilon: Exact) -> Enclosure:
     """Encloses the infimum of Proposition 7; the upper end is itself a valid delta."""
     rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
-    rate, cost = clamped(rho), clamped(epsilon) if epsilon else 0.0
+    rate, cost = clamp_to_float(rho), clamp_to_float(epsilon) if epsilon else 0.0
     a, t, b = root(lambda t: (1 + 2 * t) * rate - cost - math.log1p(1 / t))
     upper = _narrow(lambda: _log_delta(t, rho, epsilon)).upper
     with precision(PRECISIONS[1]):
@@ -82,7 +82,7 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> float:
 def zcdp_epsilon_bounds(rho: Exact, delta: Exact) -> Enclosure:
     """Encloses the smallest epsilon >= 0 that Proposition 7 gives; the upper end is itself valid."""
     rho, delta = budget(rho, "rho"), probability(delta, "delta")
-    rate, log_inverse = clamped(rho), -log_of(delta)
+    rate, log_inverse = clamp_to_float(rho), -log_of(delta)
     a, t, b = root(lambda t: t * t * rate + math.log1p(t) - log_inverse)
     upper = _narrow(lambda: _epsilon(t, rho, delta)).upper
     with precision(PRECISIONS[1]):
@@ -187,7 +187,7 @@ def root(increasing: Slope) -> tuple[float, float, float]:
     return t * (1 - 2.0**-40), t, t * (1 + 2.0**-40)
 
 
-def clamped(value: Fraction) -> float:
+def clamp_to_float(value: Fraction) -> float:
     """The number as a float that neither overflows nor vanishes; for searches only."""
     return float(min(max(value, Fraction(1, 10**300)), Fraction(10**300)))
 

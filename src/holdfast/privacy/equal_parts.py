@@ -49,7 +49,7 @@ def optimal_composition_bounds(epsilon: Exact, delta: Exact, k: int, delta_total
     if not 0 <= delta_total < 1:
         raise InvalidParameter(f"delta_total must be zero or more and below 1. Got {format_exact(delta_total)}.")
     with precision(BITS):
-        allowed = _allowed(delta, k, delta_total)
+        allowed = _enclose_allowance(delta, k, delta_total)
         low, high = arb(0), arb(0)  # of log E', at least 0
         for a, b in _tails(epsilon, k):
             gap = a - allowed
@@ -93,7 +93,7 @@ def _read(epsilon: Exact, delta: Exact, k: int) -> tuple[Fraction, Fraction, int
     return epsilon, delta, k
 
 
-def _allowed(delta: Fraction, k: int, delta_total: Fraction) -> arb:
+def _enclose_allowance(delta: Fraction, k: int, delta_total: Fraction) -> arb:
     """A ball of T; refuses where T is not proved to be zero or more."""
     if delta == 0:
         return ball(delta_total)

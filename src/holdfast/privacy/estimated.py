@@ -34,7 +34,7 @@ def check_can_weaken(guarantee: Guarantee) -> None:
         )
 
 
-def weakened(guarantee: Guarantee, eta: Fraction, chains: tuple[ChainFacts, ...]) -> Guarantee:
+def weaken_guarantee(guarantee: Guarantee, eta: Fraction, chains: tuple[ChainFacts, ...]) -> Guarantee:
     """The promise of noise that is within eta of the law that `guarantee` is about, as far as was estimated.
 
     Given:       a pure or an (epsilon, delta) guarantee; `chains`, what eta rests on.

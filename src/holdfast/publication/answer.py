@@ -28,7 +28,7 @@ from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sens
 from holdfast.subspace.spaces import Invariants, read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
-from holdfast.tables.grid import MAX_PLACES, Grid, check_on_grid
+from holdfast.tables.grid import MAX_PLACES, AnswerGrid, check_on_grid
 from holdfast.wording.answers import (
     LARGE_COEFFICIENTS,
     declared_neighbours,
@@ -194,7 +194,7 @@ def make_grid(
     neighbours: Neighbours,
     places: int | None,
     on_grid: bool,
-) -> Grid:
+) -> AnswerGrid:
     """The grid, from public facts: the query matrix or the declared sensitivity, the invariants, and what is declared of the answers."""
     if query.matrix is None:
         if neighbours != "replace-one":
@@ -204,7 +204,7 @@ def make_grid(
         raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")
     said = _of_matrix(query.matrix, moves, mechanism, neighbours)
     denominator = int(query.matrix.numer_denom()[1])  # of all answers of all data sets
-    made = Grid(usual_places(denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
+    made = AnswerGrid(usual_places(denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
     multiples = 2**made.places % denominator == 0
     if on_grid and not multiples:
         raise InvalidParameter(never_on_grid(denominator, made.step_text), field="on_grid")
@@ -213,10 +213,10 @@ def make_grid(
     return made
 
 
-def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any, *, places: int | None, on_grid: bool) -> Grid:
+def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any, *, places: int | None, on_grid: bool) -> AnswerGrid:
     """The grid of answers whose sensitivity was declared; refused where the mechanism cannot use it."""
     said = read_sensitivities(sensitivity, mechanism)
-    made = Grid(usual_places(None, moves, mechanism, said, on_grid) if places is None else places, **said, on_grid=on_grid)
+    made = AnswerGrid(usual_places(None, moves, mechanism, said, on_grid) if places is None else places, **said, on_grid=on_grid)
     mechanism.answers(Facts(moves, grid=made))
     return made
 
@@ -258,12 +258,12 @@ def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMec
         return denominator.bit_length() - 1
     if on_grid:
         return 0
-    moved, sensitivity = movement(moves), mechanism.sensitivity(Grid(0, **said))
+    moved, sensitivity = movement(moves), mechanism.sensitivity(AnswerGrid(0, **said))
     ratio = (1000 * moved.l1 / sensitivity) ** 2 if mechanism.norm == "l1" else 1000**2 * moved.l2_squared / sensitivity
     return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
 
-def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: Grid, *, value: str, protect: str, name: str | None) -> Table:
+def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: AnswerGrid, *, value: str, protect: str, name: str | None) -> Table:
     """The confidential table of answers in steps of the grid."""
     if grid.on_grid:
         steps = [entry / grid.step for entry in values]

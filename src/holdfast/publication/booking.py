@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
+class ChargedAccount:
     """Where a release is charged, and the secret that seals its key for an interruption."""
 
     ledger: Ledger | NewLedger
@@ -74,7 +74,7 @@ class Account:
         """True if a release begun now could be resumed: there is a secret, and a place for the second one."""
         return self.secret is not None and state_folder() is not None
 
-    def opened(self) -> Ledger:
+    def open_ledger(self) -> Ledger:
         """The ledger, made now if it was not there."""
         return self.ledger.make() if isinstance(self.ledger, NewLedger) else self.ledger
 
@@ -141,7 +141,7 @@ class Booking(ABC):
         """Nothing is left to do; what would let the release be drawn again is destroyed."""
         return None
 
-    def failed(self, error: OSError, output: Output) -> Exception:
+    def output_failure(self, error: OSError, output: Output) -> Exception:
         """What to tell when the folder could not be written."""
         return output_problem(error, output.folder)
 
@@ -183,8 +183,8 @@ class Booked(Booking):
     that of what is drawn, by its plan.
     """
 
-    def __init__(self, account: Account, reservation: Reservation, identity: str) -> None:
-        self.ledger, self.reservation, self._identity = account.opened(), reservation, identity
+    def __init__(self, account: ChargedAccount, reservation: Reservation, identity: str) -> None:
+        self.ledger, self.reservation, self._identity = account.open_ledger(), reservation, identity
         self._is_complete = self._is_elsewhere = self._is_checked = False
         self.entry, self.software = reservation.head, reservation.facts.get("software", {})
         self.grant = reservation.facts.get(GRANT)
@@ -201,7 +201,7 @@ class Booked(Booking):
         try:
             handle = take_lock(path)
         except OSError as error:
-            raise self.failed(error, output) from None
+            raise self.output_failure(error, output) from None
         try:
             current = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
             if current is None or current.head != self.entry:
@@ -217,7 +217,7 @@ class Booked(Booking):
                 try:
                     temporary.mkdir()
                 except OSError as error:
-                    raise self.failed(error, output) from None
+                    raise self.output_failure(error, output) from None
             try:
                 yield temporary
             except BaseException:
@@ -272,7 +272,7 @@ class Booked(Booking):
                 "is not written a second time. Its entry in the ledger is closed."
             )
 
-    def failed(self, error: OSError, output: Output) -> Exception:
+    def output_failure(self, error: OSError, output: Output) -> Exception:
         left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
         return output_problem(error, output.folder, f"{left} Its charge is in the ledger: resume with --resume when that is fixed.")
 
@@ -305,7 +305,7 @@ def after_publication(resumable: bool = True) -> Iterator[None]:
         raise AfterPublication(unclosed_sentences(str(problem), resumable)) from None
 
 
-def check_recorded(order: Order, account: Account | None) -> None:
+def check_recorded(order: Order, account: ChargedAccount | None) -> None:
     """Refuse a declaration about releases of a ledger where none is used: nothing would be compared with it."""
     if account is None and order.disjoint is not None:
         raise InvalidParameter(
@@ -314,7 +314,7 @@ def check_recorded(order: Order, account: Account | None) -> None:
         )
 
 
-def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: NoiseKey | None) -> tuple[Booking, BoundRelease]:
+def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None, key: NoiseKey | None) -> tuple[Booking, BoundRelease]:
     """Reserve the budget, and bind a key to the release: the given one, or a fresh one that is erased. Nothing is drawn yet."""
     check_recorded(order, account)
     if account is None:
@@ -335,7 +335,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
         bound = bind(plan.drawing, table, fresh, order.release_id)
         second = second_secret() if account.can_resume else None
         sealed = None if second is None or account.secret is None else fresh.seal(account.secret, second)
-        ledger = account.opened()  # made here and not before: nothing can be refused any more but by the ledger itself
+        ledger = account.open_ledger()  # made here and not before: nothing can be refused any more but by the ledger itself
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = ledger.reserve(
             account.dataset,
@@ -350,7 +350,7 @@ def begin(plan: Plan, table: Table, order: Order, account: Account | None, key: 
     return Booked(replace(account, ledger=ledger), ledger.start_drawing(made), plan.drawing.channel.identity), bound
 
 
-def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: Account) -> tuple[Booking, BoundRelease]:
+def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: ChargedAccount) -> tuple[Booking, BoundRelease]:
     """The key from its seal, bound again; anything that differs from what was reserved is refused."""
     if found.sealed_key is None or account.secret is None or found.second_secret is None:
         raise WrongState(not_resumable(found.release_id, found.sealed_key is not None, account.secret is not None))
@@ -364,7 +364,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
     rehearse(plan.drawing)
     with NoiseKey.unseal(found.sealed_key, account.secret, found.second_secret) as key:
         bound = bind(plan.drawing, table, key, order.release_id)
-    ledger = account.opened()
+    ledger = account.open_ledger()
     ledger.check_input(found, bound.input_digest)
     return Booked(account, ledger.start_drawing(found), plan.drawing.channel.identity), bound
 
@@ -412,7 +412,9 @@ def secret_from_environment() -> bytes | None:
     return None
 
 
-def standing(account: Account | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()) -> Callable[[], Stands]:
+def standing(
+    account: ChargedAccount | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()
+) -> Callable[[], Stands]:
     """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `command`
     and `ledger`: the command as it was typed, and how its ledger is named in other commands.
     """

@@ -21,10 +21,10 @@ from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM
 from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.card_fields import (
     SIGNIFICANT_DIGITS,
+    CardPart,
     Count,
     Identifier,
     LedgerEntry,
-    Part,
     PublicFile,
     Settings,
     Sha256,
@@ -55,7 +55,7 @@ recorded, in words.
 2.0: relations as fields, parameters as they were asked for, and the identity of what is drawn."""
 
 
-class GrantInfo(Part):
+class GrantInfo(CardPart):
     """What had been granted for the data set when this release was reserved, all grants together."""
 
     kind: Literal["pure", "zcdp", "approximate"] = Field(description="What was granted: epsilon, rho, or epsilon with delta.")
@@ -66,7 +66,7 @@ class GrantInfo(Part):
     approver: Text = Field(description="Who approved the last of them.")
 
 
-class DisjointInfo(Part):
+class DisjointInfo(CardPart):
     """A declaration that no person is in this table and in those of earlier releases of the data set. Nothing proves it."""
 
     releases: Annotated[Texts, Field(min_length=1, max_length=MAX_FROM)] = Field(
@@ -75,7 +75,7 @@ class DisjointInfo(Part):
     because: Annotated[Text, Field(max_length=MAX_BECAUSE)] = Field(description="Why no person is in both, as the office gave it.")
 
 
-class ReleaseInfo(Part):
+class ReleaseInfo(CardPart):
     """Which release this is."""
 
     id: Identifier = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
@@ -110,7 +110,7 @@ class ReleaseInfo(Part):
     )
 
 
-class TreeInfo(Part):
+class TreeInfo(CardPart):
     """A code tree over one column."""
 
     column: Text = Field(description="The column whose codes are the leaves.")
@@ -120,7 +120,7 @@ class TreeInfo(Part):
     )
 
 
-class LabelInfo(Part):
+class LabelInfo(CardPart):
     """What people call a column and its codes."""
 
     column: Text = Field(description="The column.")
@@ -141,14 +141,14 @@ class LabelInfo(Part):
         return ColumnLabels(self.column, self.name, self.by, dict(self.codes))
 
 
-class PublicColumn(Part):
+class PublicColumn(CardPart):
     """A column of whole numbers beside the codes that is public."""
 
     name: Text = Field(description="Its name.")
     values: Annotated[tuple[int, ...], Strict(False)] = Field(description="One number for each cell, in the order of the table.")
 
 
-class TableInfo(Part):
+class TableInfo(CardPart):
     """The published table, as far as everyone may know it."""
 
     name: Text | None = Field(description="Name of the table; null if it was given none.")
@@ -179,7 +179,7 @@ class TableInfo(Part):
     grid: GridInfo | None = Field(description="Where the table holds real-valued answers: their grid; null for counts.")
 
 
-class Revision(Part):
+class Revision(CardPart):
     """An earlier release of the same population that this one revises."""
 
     of: Identifier = Field(description="Identifier of the earlier release.")
@@ -187,7 +187,7 @@ class Revision(Part):
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 
 
-class ZerosInfo(Part):
+class ZerosInfo(CardPart):
     """Cells that take no noise because a kept total is 0 and counts are not negative."""
 
     status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
@@ -203,7 +203,7 @@ class ZerosInfo(Part):
     words: Text = Field(description="The same in a sentence.")
 
 
-class KeptInfo(Part):
+class KeptInfo(CardPart):
     """What holds exactly in the released table."""
 
     statements: Texts = Field(description="Kept totals, as stated. Each is published without noise; every single total is in kept.csv.")
@@ -218,7 +218,7 @@ class KeptInfo(Part):
     zeros: ZerosInfo
 
 
-class ExposedInfo(Part):
+class ExposedInfo(CardPart):
     """Cells that are published exactly because the kept totals fix them, whatever the budget."""
 
     cells: Count = Field(description="Number of exposed cells. All are listed in exposed.csv, and marked in the table.")
@@ -230,7 +230,7 @@ class ExposedInfo(Part):
     words: Text = Field(description="What is exposed, in a sentence.")
 
 
-class MechanismInfo(Part):
+class MechanismInfo(CardPart):
     """How the noise is made."""
 
     name: Text = Field(description="Name of the mechanism.")
@@ -246,7 +246,7 @@ class MechanismInfo(Part):
     )
 
 
-class ChainInfo(Part):
+class ChainInfo(CardPart):
     """What was estimated about a Markov chain before anything was drawn, from coupled chains that saw no data."""
 
     kernel: Text = Field(description="The kind of step: metropolis or line_gibbs.")
@@ -263,7 +263,7 @@ class ChainInfo(Part):
     )
 
 
-class SamplerGroup(Part):
+class SamplerGroup(CardPart):
     """Parts of the table of one shape, drawn in one way."""
 
     kind: Text = Field(description="Shape of these parts: free, pinned, one sum, grid, general.")
@@ -277,7 +277,7 @@ class SamplerGroup(Part):
     chain: ChainInfo | None = Field(description="What was estimated about a Markov chain; null for an exact sampler.")
 
 
-class SamplerInfo(Part):
+class SamplerInfo(CardPart):
     """How the noise was drawn from its law."""
 
     status: Literal["exact", "estimated"] = Field(
@@ -286,7 +286,7 @@ class SamplerInfo(Part):
     groups: Annotated[tuple[SamplerGroup, ...], Strict(False)] = Field(description="The parts of the table, by shape.")
 
 
-class CellSpread(Part):
+class CellSpread(CardPart):
     """Standard deviation of the noise over the cells of the table."""
 
     smallest: Spread | None = Field(
@@ -300,7 +300,7 @@ class CellSpread(Part):
     )
 
 
-class MarginSpread(Part):
+class MarginSpread(CardPart):
     """Standard deviation of the noise in one kind of sum."""
 
     name: Text = Field(description="The sum, as stated.")
@@ -309,7 +309,7 @@ class MarginSpread(Part):
     )
 
 
-class LevelSpread(Part):
+class LevelSpread(CardPart):
     """Standard deviation of the noise in one margin of all units of one level."""
 
     level: Text = Field(description="The level, as named.")
@@ -320,7 +320,7 @@ class LevelSpread(Part):
     largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
-class ExpectedError(Part):
+class ExpectedError(CardPart):
     """How far released counts are from the true ones, known from the law alone; no true error is in it."""
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
@@ -337,14 +337,14 @@ class ExpectedError(Part):
     )
 
 
-class FileInfo(Part):
+class FileInfo(CardPart):
     """One public file beside the card."""
 
     sha256: Sha256 = Field(description="SHA-256 of the file, in hexadecimal digits.")
     bytes: Count = Field(description="Length of the file in bytes.")
 
 
-class Signature(Part):
+class Signature(CardPart):
     """Signature of the card by the office."""
 
     algorithm: Literal["Ed25519"] = Field(description="The signature scheme.")
@@ -356,7 +356,7 @@ class Signature(Part):
     )
 
 
-class Card(Part):
+class Card(CardPart):
     """What was released: kept, exposed, promised, drawn and written. Everything here is public."""
 
     model_config = ConfigDict(title="Card of a Holdfast release")
@@ -409,7 +409,7 @@ class Card(Part):
         """Read card.json. Raises pydantic's ValidationError; `problems(text)` says the same in words."""
         card = cls.model_validate_json(text)
         # A field given twice is read differently by different programs, so it could show a reader something other than was signed.
-        if twice := list(_repeated(text)):
+        if twice := list(_find_repeated_names(text)):
             error = PydanticCustomError("repeated", "given more than once")
             raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (name,), "input": None} for name in twice])
         # Reading rounds: digits that were put in later would be shown to a reader and missed by the signature.
@@ -476,9 +476,9 @@ def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
         return f"{_path(loc)}: found a field that is not known, expected only the fields of card.schema.json."
     path, node = _resolve(loc)
     if loc and loc[-1] == "[key]":
-        return f"{_path(path[:-1])}: found the name {_quoted(str(path[-1]))}, expected {_key_words(_resolve(path[:-1])[1])}."
+        return f"{_path(path[:-1])}: found the name {_quote_name(str(path[-1]))}, expected {_key_words(_resolve(path[:-1])[1])}."
     if kind == "missing":
-        return f"{_path(path)}: found nothing, expected {_expected(node)}."
+        return f"{_path(path)}: found nothing, expected {_expected_kind(node)}."
     for part in path:
         values = values[part]
     if kind == "date":
@@ -486,7 +486,7 @@ def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
     if kind == "software":
         return f"{_path(path)}: found an object without some of {', '.join(node['required'])}, expected all of them."
     found = f"a list of {len(values)}" if isinstance(values, list) and "prefixItems" in node else _kind_of(values)
-    return f"{_path(path)}: found {found}, expected {_expected(node)}."
+    return f"{_path(path)}: found {found}, expected {_expected_kind(node)}."
 
 
 def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Mapping[str, Any]]:
@@ -521,13 +521,13 @@ def _inside(node: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | Non
     return inner if isinstance(inner, Mapping) else None
 
 
-def _expected(node: Mapping[str, Any]) -> str:
+def _expected_kind(node: Mapping[str, Any]) -> str:
     if "anyOf" in node:
-        return " or ".join(dict.fromkeys(map(_expected, node["anyOf"])))
+        return " or ".join(dict.fromkeys(map(_expected_kind, node["anyOf"])))
     if "const" in node:
-        return f"the text {_quoted(node['const'])}"
+        return f"the text {_quote_name(node['const'])}"
     if "enum" in node:
-        return "one of " + ", ".join(map(_quoted, node["enum"]))
+        return "one of " + ", ".join(map(_quote_name, node["enum"]))
     at_least = f" of at least {node['minimum']:g}" if "minimum" in node else ""
     if node["type"] == "string" and "pattern" in node:
         return f"text of the form {node['pattern']}"
@@ -574,15 +574,15 @@ def _path(loc: Sequence[int | str]) -> str:
         elif part.isidentifier() and part.isascii() and len(part) <= 60:
             text += f".{part}" if text else part
         else:
-            text += f"[{_quoted(part)}]"
+            text += f"[{_quote_name(part)}]"
     return text or "The card"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return json.dumps(name if len(name) <= 60 else name[:60] + "...")
 
 
-def _repeated(text: str) -> Iterator[str]:
+def _find_repeated_names(text: str) -> Iterator[str]:
     """Names that some object of a JSON text holds more than once."""
     found: list[str] = []
 

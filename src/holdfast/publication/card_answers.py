@@ -8,11 +8,11 @@ from pydantic import Field
 
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.publication.card_fields import Count, Part, Text
-from holdfast.tables.grid import Grid, Neighbours
+from holdfast.publication.card_fields import CardPart, Count, Text
+from holdfast.tables.grid import AnswerGrid, Neighbours
 
 
-class GridInfo(Part):
+class GridInfo(CardPart):
     """The grid of real-valued answers: every value is a whole number of steps of 2^-places."""
 
     places: Count = Field(description="Values are multiples of 2^-places; table and totals have them as exact decimals.")
@@ -31,17 +31,17 @@ class GridInfo(Part):
     )
 
     @classmethod
-    def fields_of(cls, grid: Grid) -> dict[str, object]:
+    def fields_of(cls, grid: AnswerGrid) -> dict[str, object]:
         exact = {name: None if value is None else format_exact(value) for name, value in (("l1", grid.l1), ("l2_squared", grid.l2_squared))}
         return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid, "moved": grid.moved}
 
-    def grid(self) -> Grid:
+    def grid(self) -> AnswerGrid:
         """InvalidParameter where no grid is like that."""
         l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (self.l1, self.l2_squared))
-        return Grid(self.places, l1, l2_squared, self.neighbours, self.on_grid, self.moved)
+        return AnswerGrid(self.places, l1, l2_squared, self.neighbours, self.on_grid, self.moved)
 
 
-class AnswersInfo(Part):
+class AnswersInfo(CardPart):
     """Real-valued answers: a unit of distance is one step of the grid."""
 
     places: Count = Field(description="One step is 2^-places.")

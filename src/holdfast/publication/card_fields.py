@@ -50,5 +50,5 @@ Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 LedgerEntry: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{32}:[1-9][0-9]{0,17}:[0-9a-f]{64}$")]
 
 
-class Part(BaseModel):
+class CardPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from holdfast.publication.card_answers import AnswersInfo
-from holdfast.publication.card_fields import Costs, Count, Part, Text, Texts
+from holdfast.publication.card_fields import CardPart, Costs, Count, Text, Texts
 
 
-class RelationInfo(Part):
+class RelationInfo(CardPart):
     """Between which tables the promise holds: those that agree in all that is true here."""
 
     same_totals: bool = Field(description="They have the same kept totals.")
@@ -22,7 +22,7 @@ class RelationInfo(Part):
     identities: bool = Field(description="Both satisfy kept.identities, which were declared to hold for every data set.")
 
 
-class ConditioningInfo(Part):
+class ConditioningInfo(CardPart):
     """What it costs that the law is conditioned on kept totals and inequalities."""
 
     rate: Text = Field(description="Rate of the law for each unit of distance, exact; for Gaussian noise its rho without the factor.")
@@ -39,7 +39,7 @@ class ConditioningInfo(Part):
     )
 
 
-class ChainBlocks(Part):
+class ChainBlocks(CardPart):
     """Blocks of one shape that a Markov chain draws, as the promise counts them."""
 
     blocks: Count = Field(description="Number of blocks of this shape; their errors add.")
@@ -52,7 +52,7 @@ class ChainBlocks(Part):
     shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
 
 
-class AskedInfo(Part):
+class AskedInfo(CardPart):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 
     per: str | None = Field(
@@ -63,7 +63,7 @@ class AskedInfo(Part):
     words: Text = Field(description="The same in words.")
 
 
-class GuaranteeInfo(Part):
+class GuaranteeInfo(CardPart):
     """The promise."""
 
     asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")

@@ -159,7 +159,7 @@ def perturbed_fields(made: Perturbed) -> dict[str, Any]:
     }
 
 
-def rescaled(table: PerturbationTable, size: int) -> tuple[PerturbationTable, dict[str, Any]]:
+def rescale_table(table: PerturbationTable, size: int) -> tuple[PerturbationTable, dict[str, Any]]:
     """The table for another number of cell keys, and what this did to its law, for the settings of what is published with it."""
     fitted = table.rescaled(size, allow_lost=False)
     if has_same_law(table, fitted):

@@ -70,7 +70,7 @@ Told: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class DiagnosedBlocks:
     """Blocks of one shape, or the lattice taken whole."""
 
     label: str
@@ -100,10 +100,10 @@ class Movement:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class DiagnosisRow:
     """What was found about one kernel on blocks of one shape."""
 
-    part: Part
+    part: DiagnosedBlocks
     kernel: str
     problem: str | None = None
     """Why there is no bound; None if there is one."""
@@ -134,9 +134,9 @@ class Row:
         for curve in self.others:
             meetings, longest = curve.meetings, int(curve.meetings.coupled_steps.max())
             at = f"at a lag of {self.sweeps_of(meetings.lag):,} sweeps"
-            if meetings.censored:
+            if meetings.unmet:
                 within = meetings.most // self.steps_per_sweep
-                return f"{at} {meetings.censored:,} of {meetings.pairs:,} pairs did not meet within {within:,} sweeps"
+                return f"{at} {meetings.unmet:,} of {meetings.pairs:,} pairs did not meet within {within:,} sweeps"
             if longest > recommended:
                 return f"{at} a pair took {self.sweeps_of(longest):,} sweeps, more than are recommended"
         return None
@@ -164,7 +164,7 @@ class Row:
             "recommended_steps": self.steps,
             "recommended_sweeps": None if self.steps is None else self.steps // self.steps_per_sweep,
             "eta": None if self.eta is None else str(self.eta),
-            "added_delta": None if self.eta is None else _added(epsilon, part.blocks * self.eta),
+            "added_delta": None if self.eta is None else _added_delta(epsilon, part.blocks * self.eta),
             "movement": None if self.movement is None else self.movement.to_fields(),
             "curves": [self._curve_fields(curve, place == 0) for place, curve in enumerate(curves)],
         }
@@ -178,10 +178,10 @@ class Row:
             "lag_steps": meetings.lag,
             "lag_sweeps": self.sweeps_of(meetings.lag),
             "pairs": meetings.pairs,
-            "met": meetings.pairs - meetings.censored,
+            "met": meetings.pairs - meetings.unmet,
             "given_up_after_sweeps": meetings.most // self.steps_per_sweep,
         }
-        if meetings.censored:  # the longest is not known, and the median may not be
+        if meetings.unmet:  # the longest is not known, and the median may not be
             return out | dict.fromkeys(_TIMES)
         times = np.sort(meetings.coupled_steps)
         median, largest = int(times[(len(times) - 1) // 2]), int(times[-1])
@@ -189,7 +189,7 @@ class Row:
 
     def _curve_fields(self, curve: TotalVariationCurve, assessed: bool) -> dict[str, Any]:
         meetings = curve.meetings
-        is_bound = not meetings.censored
+        is_bound = not meetings.unmet
         value = curve.bound if is_bound else curve.lower_envelope_if_met_at_cap
         last = int(meetings.coupled_steps.max())
         # With censored pairs the last step is the cap, where the figure drops to 0 only because they count as met there.
@@ -199,7 +199,7 @@ class Row:
             "lag_sweeps": self.sweeps_of(meetings.lag),
             "assessed": assessed,
             "pairs": meetings.pairs,
-            "met": meetings.pairs - meetings.censored,
+            "met": meetings.pairs - meetings.unmet,
             "is_bound": is_bound,
             "end_sweeps": _digits(last / self.steps_per_sweep, 6),
             "sweeps": [_digits(step / self.steps_per_sweep, 6) for step in steps],
@@ -224,8 +224,8 @@ class Diagnosis:
     pairs: int
     most_sweeps: int
     confidential: bool
-    parts: tuple[Part, ...]
-    rows: tuple[Row, ...]
+    parts: tuple[DiagnosedBlocks, ...]
+    rows: tuple[DiagnosisRow, ...]
 
     @property
     def blocks(self) -> int:
@@ -247,7 +247,7 @@ class Diagnosis:
             return {"blocks": self.blocks, "eta": None, "added_delta": None, "words": f"No bound was obtained for {'; '.join(unknown)}."}
         eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
         epsilon = _epsilon(self.mechanism)
-        added = _added(epsilon, eta)
+        added = _added_delta(epsilon, eta)
         if epsilon is None:
             tail = "a promise in rho or sigma_squared has no delta to add to: give epsilon and delta for a chain"
         elif added is None:
@@ -382,7 +382,7 @@ def diagnose(
         raise InvalidParameter(
             f"{mechanism.name!r} has no chains: there is nothing to diagnose. Chains draw generalized-laplace and generalized-gaussian."
         )
-    asked = _asked(mechanism, kernels)
+    asked = _choose_kernels(mechanism, kernels)
     parts = tuple(_parts(channel))
     runs = [(part, name) for part in parts for name in asked or KERNELS]
     rows = tuple(_row(part, name, pairs, most_sweeps, len(runs), progress) for part, name in runs)
@@ -395,7 +395,7 @@ def _epsilon(mechanism: Mechanism) -> Fraction | None:
     return found if isinstance(found, Fraction) else None
 
 
-def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
+def _choose_kernels(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
     """The kernels to look at, each once; none for all that apply."""
     if kernels is None:
         sampler = getattr(mechanism, "sampler", "auto")
@@ -405,7 +405,7 @@ def _asked(mechanism: Mechanism, kernels: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys(check_choice(name, tuple(KERNELS), "kernel") for name in kernels))
 
 
-def _parts(channel: Channel) -> Iterator[Part]:
+def _parts(channel: Channel) -> Iterator[DiagnosedBlocks]:
     """What chains run on: every shape but free cells, which are drawn independently; a law that does not factorise has one, the table."""
     used: dict[str, int] = {}
     for shape, blocks in channel.shapes().items():
@@ -413,7 +413,7 @@ def _parts(channel: Channel) -> Iterator[Part]:
             continue
         label = _label(shape)
         used[label] = used.get(label, 0) + 1
-        yield Part(label if used[label] == 1 else f"{label}, no. {used[label]}", shape, blocks, channel.target)
+        yield DiagnosedBlocks(label if used[label] == 1 else f"{label}, no. {used[label]}", shape, blocks, channel.target)
 
 
 def _label(shape: Shape) -> str:
@@ -422,17 +422,17 @@ def _label(shape: Shape) -> str:
     return f"{' x '.join(map(str, shape.axes))} grid" if isinstance(shape, Grid) else f"{shape.name} of {shape.size} cells"
 
 
-def _row(part: Part, name: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:
+def _row(part: DiagnosedBlocks, name: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> DiagnosisRow:
     """One kernel on blocks of one shape; what is refused becomes a row that says so."""
     try:
         _check_size(part, pairs)
         kernel, seed = part.kernel(name)
         return _run(part, kernel, seed, pairs, most_sweeps, rows, progress)
     except (InvalidParameter, ChainProblem, NoExactSampler) as problem:
-        return Row(part, name, problem=f"not used: {problem}")
+        return DiagnosisRow(part, name, problem=f"not used: {problem}")
 
 
-def _check_size(part: Part, pairs: int) -> None:
+def _check_size(part: DiagnosedBlocks, pairs: int) -> None:
     """Before a kernel is made: for a large block that alone takes long."""
     if part.shape.size * max(pairs, PILOT_PAIRS) > MOST_PAIRED_CELLS:
         raise InvalidParameter(
@@ -441,19 +441,19 @@ def _check_size(part: Part, pairs: int) -> None:
         )
 
 
-def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> Row:
+def _run(part: DiagnosedBlocks, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, rows: int, progress: Told | None) -> DiagnosisRow:
     sweep = kernel.steps_per_sweep
     most = min(most_sweeps, steps_allowed(kernel) // (rows * PHASES * max(pairs, PILOT_PAIRS) * sweep)) * sweep
     if most < 1:
         raise InvalidParameter(f"{pairs:,} pairs leave less than one sweep of {sweep:,} steps for each. Use fewer pairs.")
 
     def curves(what: str, count: int, *lags: int) -> list[TotalVariationCurve]:
-        told = _told(progress, f"{kernel.name}, {part.label}: {what}")
+        told = _progress_of(progress, f"{kernel.name}, {part.label}: {what}")
         return stability(kernel, lags, pairs=count, most=most, seed=seed, progress=told)
 
-    moving = _told(progress, f"{kernel.name}, {part.label}: diagnostics")
+    moving = _progress_of(progress, f"{kernel.name}, {part.label}: diagnostics")
     try:
-        lag = pilot(kernel, seed=seed, most=most, progress=_told(progress, f"{kernel.name}, {part.label}: pilot")).lag
+        lag = pilot(kernel, seed=seed, most=most, progress=_progress_of(progress, f"{kernel.name}, {part.label}: pilot")).lag
         numbers = [pairs]
     except NoMeeting:
         # A few pairs that all go to the cap take long enough, so more follow only if these meet. With the cap as lag, the curve is the
@@ -461,16 +461,16 @@ def _run(part: Part, kernel: Kernel, seed: str, pairs: int, most_sweeps: int, ro
         lag, numbers = most, sorted({min(pairs, PILOT_PAIRS), pairs})
     for count in numbers:
         (curve,) = curves("pairs", count, lag)
-        if curve.meetings.censored:
+        if curve.meetings.unmet:
             early = " (no more were allowed: fewer pairs may take more)" if most < most_sweeps * sweep else ""
-            problem = f"no bound: {count - curve.meetings.censored:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
-            return Row(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None, moving))
+            problem = f"no bound: {count - curve.meetings.unmet:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
+            return DiagnosisRow(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None, moving))
     others = curves("other lags", pairs, *sorted({max(1, lag // 2), 2 * lag} - {lag}))
-    found = Row(part, kernel.name, None, sweep, curve, tuple(others))
+    found = DiagnosisRow(part, kernel.name, None, sweep, curve, tuple(others))
     return replace(found, movement=_movement(kernel, seed, found.steps, moving))
 
 
-def _told(progress: Told | None, what: str) -> Progress | None:
+def _progress_of(progress: Told | None, what: str) -> Progress | None:
     return None if progress is None else partial(progress, what)
 
 
@@ -513,7 +513,7 @@ def _digits(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _added(epsilon: Fraction | None, eta: Fraction) -> str | None:
+def _added_delta(epsilon: Fraction | None, eta: Fraction) -> str | None:
     """What estimated chains add to delta; None where there is no epsilon, or no promise would be left."""
     if epsilon is None:
         return None

@@ -93,7 +93,7 @@ def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
     return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
 
 
-def ranked(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked:
+def rank_sums(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
     order = np.argsort(-sums.values, kind="stable")[:most].tolist()
     ends, kind = _ends(plan, table, sums, order)

@@ -25,7 +25,7 @@ from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas
 from holdfast.publication.public_files import file_problems
 from holdfast.publication.report_facts import report_facts
-from holdfast.publication.signing import load_signing_key, public_key_of, signed
+from holdfast.publication.signing import load_signing_key, public_key_of, sign_card
 from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
@@ -105,7 +105,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
-        made = signed(made, key)
+        made = sign_card(made, key)
     write_synced(temporary / CARD, made.to_json().encode())
     follow_umask(temporary, CARD)
     sync_folder(temporary)

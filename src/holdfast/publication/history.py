@@ -91,13 +91,13 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     """What this release exposes alone, and together with those before it, as far as that is known: tables of counts with one another,
     answers with answers over the same cells.
     """
-    before = published(earlier)
+    before = list_published(earlier)
     alike = [release for release in before if _is_alike(release, plan.facts)]
     answers = tuple(release.release_id for release in before if release not in alike)
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
     joined, large = _latest([totals for totals in known if totals is not None])
-    together, apart = _joined(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
+    together, apart = _join_exposures(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
     not_held = tuple(release.release_id for release, totals in zip(alike, known, strict=True) if totals is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
@@ -123,7 +123,7 @@ def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[s
     return known[first:], [totals.name for totals in known[:first]]
 
 
-def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:
+def _join_exposures(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:
     """All together; where that cannot be computed, with as many of those before as can be, and the others with the last reason."""
     facts = joint_exposure([*before, own]).facts
     if facts.why_not is None or len(before) == 1:
@@ -141,7 +141,7 @@ def _joined(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointF
     return found, [LeftOut(tuple(apart), reason)]
 
 
-def published(releases: Iterable[Reservation]) -> list[Reservation]:
+def list_published(releases: Iterable[Reservation]) -> list[Reservation]:
     """Releases that are published or may yet be; not those that were given up."""
     return [release for release in releases if release.counts and release.state != "voided-spent"]
 

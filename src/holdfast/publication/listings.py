@@ -26,7 +26,7 @@ from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import write_csv
 from holdfast.tables.formulas import mark, marked_column, unmark
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"
 STRUCTURE, VALUES = "structure", "values"
@@ -53,12 +53,12 @@ def exposed_header(columns: Sequence[str], count: str) -> list[str]:
     return [*columns, count, free_name("why", (*columns, count), "exposed")]
 
 
-def number_column(values: NDArray[np.int64], grid: Grid | None, known: NDArray[np.bool_] | None = None) -> Any:
+def number_column(values: NDArray[np.int64], grid: AnswerGrid | None, known: NDArray[np.bool_] | None = None) -> Any:
     """Counts as whole numbers; answers, given in steps of their grid, as exact decimals."""
     return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
 
 
-def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: Grid | None) -> list[tuple[str, str, int | str]]:
+def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: AnswerGrid | None) -> list[tuple[str, str, int | str]]:
     """Kept totals as a page shows them: with labels, and those of answers as exact decimals."""
     labels = kept.universe.labels
     names: Iterable[str] = (name for _, name, _ in rows)
@@ -68,7 +68,7 @@ def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: Grid | No
     return [(statement, name, total if grid is None else grid.text(total)) for (statement, _, total), name in shown]
 
 
-def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: Grid | None = None, *, marked: bool = False) -> bytes:
+def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid | None = None, *, marked: bool = False) -> bytes:
     """kept.csv, from published totals: one array for each entry of `kept.rows`; `marked`: with formulas marked."""
     import pyarrow as pa
 
@@ -110,7 +110,7 @@ def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
     return zip(*columns, strict=True)
 
 
-def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None, *, marked: bool = False) -> list[KeptLine]:
+def read_kept(path: Path, columns: Sequence[str], grid: AnswerGrid | None = None, *, marked: bool = False) -> list[KeptLine]:
     """Return the rows of a kept.csv of a table with these columns. Raise ValueError if it is not one."""
     read = int if grid is None else grid.steps
     with open(path, encoding="utf-8", newline="") as file:
@@ -120,7 +120,9 @@ def read_kept(path: Path, columns: Sequence[str], grid: Grid | None = None, *, m
     return [KeptLine(statement, name, tuple(codes), read(total)) for statement, name, *codes, total in rows[1:]]
 
 
-def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: Grid | None = None, *, marked: bool = False) -> bytes:
+def exposed_csv(
+    exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: AnswerGrid | None = None, *, marked: bool = False
+) -> bytes:
     """exposed.csv, in the order of the table.
 
     Given:       what is exposed; any table with the published totals, of which only cells that the totals fix are read.
@@ -128,7 +130,7 @@ def exposed_csv(exposure: Exposure, counts: NDArray[np.int64], count_name: str, 
     """
     import pyarrow as pa
 
-    fixed, pinned = exposure.fixed, exposure.pinned
+    fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
     cells = np.concatenate([fixed, pinned])
     values = counts[fixed]
     if len(pinned):

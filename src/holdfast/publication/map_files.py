@@ -69,7 +69,7 @@ def read_map(file: str | os.PathLike[str]) -> MapFile:
 
 def map_of(content: bytes, name: str) -> MapFile:
     """From the bytes of the file."""
-    return _map_in(_parsed(content, name), name)
+    return _map_in(_parse_map(content, name), name)
 
 
 def write_map(given: MapFile, code: str, level: str | None) -> bytes:
@@ -83,7 +83,7 @@ def write_map(given: MapFile, code: str, level: str | None) -> bytes:
 
 def read_public_map(content: bytes) -> tuple[MapFile, str, str | None]:
     """(map, property with the codes, level) of what `write_map` wrote; refused where it would write something else."""
-    given = _parsed(content, MAP_FILE)
+    given = _parse_map(content, MAP_FILE)
     said = given.get("holdfast") if isinstance(given, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("code"), str) or not isinstance(said.get("level"), str | None):
         raise UnreadableInput(f"{MAP_FILE} does not say which property holds the codes.")
@@ -93,7 +93,7 @@ def read_public_map(content: bytes) -> tuple[MapFile, str, str | None]:
     return made, code, level
 
 
-def _parsed(content: bytes, name: str) -> Any:
+def _parse_map(content: bytes, name: str) -> Any:
     try:
         return parse_json(content)
     except Unfit as unfit:
@@ -141,21 +141,21 @@ def _polygons(geometry: Any, heights: list[float]) -> Iterator[Polygon]:
     """The polygons of an outline; none for other kinds of geometry. Third coordinates go to `heights`."""
     if not isinstance(geometry, dict) or geometry.get("type") not in ("Polygon", "MultiPolygon"):
         return
-    coordinates = _listed(geometry["coordinates"])
+    coordinates = _check_list(geometry["coordinates"])
     for polygon in [coordinates] if geometry["type"] == "Polygon" else coordinates:
-        rings = tuple(tuple(_position(point, heights) for point in _listed(ring)) for ring in _listed(polygon))
+        rings = tuple(tuple(_position(point, heights) for point in _check_list(ring)) for ring in _check_list(polygon))
         if rings:
             yield rings
 
 
-def _listed(value: Any) -> list[Any]:
+def _check_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError
     return value
 
 
 def _position(point: Any, heights: list[float]) -> Position:
-    x, y, *more = map(_number, _listed(point))
+    x, y, *more = map(_number, _check_list(point))
     if len(more) > 1:
         raise ValueError
     heights += more

@@ -52,7 +52,7 @@ def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLawFacts]:
             continue
         if cost <= left:
             left -= cost
-            charts[kind] = found or _simulated(drawing, shape, sampler)
+            charts[kind] = found or _simulate_law(drawing, shape, sampler)
     return list(charts.values())
 
 
@@ -80,7 +80,7 @@ def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFac
     return NoiseLawFacts(sampler.cells, shown, most_off=found.error if found.share > NOT_SEEN else 0.0)
 
 
-def _simulated(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts:
+def _simulate_law(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts:
     names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
     count = _count(sampler)
     draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)

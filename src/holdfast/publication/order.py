@@ -118,10 +118,10 @@ def _is_kept_row(row: object) -> bool:
 
 def software() -> dict[str, str | int]:
     """Versions that decide which bytes a release has."""
-    return {**_installed(), "stream_version": STREAM_VERSION}
+    return {**_installed_versions(), "stream_version": STREAM_VERSION}
 
 
 @cache  # each version is read from a file, and a release asks several times
-def _installed() -> dict[str, str]:
+def _installed_versions() -> dict[str, str]:
     packages = ("numpy", "numba", "python-flint", "cryptography")
     return {"holdfast": version("holdfast"), "python": platform.python_version()} | {name: version(name) for name in packages}

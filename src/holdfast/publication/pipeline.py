@@ -25,9 +25,9 @@ from holdfast.ledger.embedded import find_ledger
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
-    Account,
     Booked,
     Booking,
+    ChargedAccount,
     begin,
     check_begun_here,
     check_recorded,
@@ -39,7 +39,7 @@ from holdfast.publication.booking import (
 from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.maps import check_folder_map
 from holdfast.publication.order import UNNAMED, Order
-from holdfast.publication.plan import Plan, check_mechanism, decided, exposure_after, prepare
+from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
 from holdfast.publication.publishing import check_writable, complete
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
@@ -98,11 +98,11 @@ def release(
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
     check_mechanism(mechanism)
-    made = planned(table, keep, mechanism, account, order)
+    made = plan_release(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
 
 
-def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> Account | None:
+def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> ChargedAccount | None:
     """Where a release from Python is charged; None without a ledger. What it would refuse is refused before anything is prepared."""
     if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
         raise InvalidParameter(
@@ -124,21 +124,21 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
             "or release without a record: ledger=None.",
             field="release_id",
         )
-    account = Account(book, dataset, secret_from_environment())
+    account = ChargedAccount(book, dataset, secret_from_environment())
     account.check_id(release_id)
     return account
 
 
-def planned(
+def plan_release(
     table: Table | Declarations,
     keep: Iterable[Statement],
     mechanism: Mechanism,
-    account: Account | None,
+    account: ChargedAccount | None,
     order: Order,
     progress: AssessingProgress | None = None,
 ) -> Plan:
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
-    asked = partial(Account.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
+    asked = partial(ChargedAccount.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
     check = None if account is None else partial(asked, account)
     made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
@@ -150,7 +150,7 @@ def draw(
     plan: Plan,
     table: Table,
     order: Order,
-    account: Account | None = None,
+    account: ChargedAccount | None = None,
     *,
     key: NoiseKey | None = None,
     progress: Progress | None = None,
@@ -167,7 +167,7 @@ def draw(
     booking, bound = begin(plan, table, order, account, key)
     if reserved is not None:
         reserved()
-    return _drawn(plan, order, booking, bound, progress)
+    return _draw_release(plan, order, booking, bound, progress)
 
 
 def for_table(plan: Plan, table: Table) -> Plan:
@@ -175,7 +175,7 @@ def for_table(plan: Plan, table: Table) -> Plan:
     if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
         return plan  # refused when a key is bound to it
     moved = 0 if table.grid is None else table.grid.moved
-    return decided(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
+    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
 
 
 def carry_out(
@@ -183,7 +183,7 @@ def carry_out(
     table: Table,
     order: Order,
     output: Output,
-    account: Account | None = None,
+    account: ChargedAccount | None = None,
     *,
     resume: bool = False,
     progress: Progress | None = None,
@@ -214,10 +214,10 @@ def carry_out(
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
         reserved()
-    return complete(booking, output, _drawn(plan, order, booking, bound, progress))
+    return complete(booking, output, _draw_release(plan, order, booking, bound, progress))
 
 
-def _drawn(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
+def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
     """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
     facts, target = plan.facts, plan.drawing.channel.target
     counts = bound.draw(progress)

@@ -55,7 +55,7 @@ MAX_MARGIN_CODES = 20
 
 
 @dataclass(frozen=True)
-class ExpectedError:
+class ExpectedDeviations:
     """Standard deviations of the noise, from the law alone; None where they depend on the data.
 
     basis:    what the figures are; `of_target`: they are those of the law that a chain aims at.
@@ -135,19 +135,21 @@ class Plan:
         return covariance_of(self.drawing) if target.publishes_cells and target.reads is Reads.NOTHING else None
 
     @cached_property
-    def expected_error(self) -> ExpectedError:
+    def expected_error(self) -> ExpectedDeviations:
         """Standard deviations of cells and of one-column margins."""
         found = self.covariance
         if found is None or self.deviations is None:
             unknown = self.drawing.channel.target.publishes_cells
-            return ExpectedError(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
+            return ExpectedDeviations(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
         cells = np.sort(self.deviations[~np.isnan(self.deviations)])
         smallest, median, largest = (float(cells[i]) if len(cells) else None for i in (0, len(cells) // 2, -1))
         margins = tuple(self._margins())
         of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
         basis, error = (found.cell_basis, found.cell_error) if of_cells else (found.basis, found.relative_error)
         share = error / 2 if basis == "estimated" else 0.0
-        return ExpectedError(smallest, median, largest, basis, share, found.of_target, margins, found.cells_not_estimated, self._levels())
+        return ExpectedDeviations(
+            smallest, median, largest, basis, share, found.of_target, margins, found.cells_not_estimated, self._levels()
+        )
 
     def _levels(self) -> tuple[LevelError, ...]:
         channel = self.drawing.channel
@@ -253,7 +255,7 @@ class Plan:
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
                 for column, deviation in error.margins
             ],
-            "levels": [{**asdict(found), **_rounded(found)} for found in error.levels],
+            "levels": [{**asdict(found), **_round_figures(found)} for found in error.levels],
         }
 
     def __str__(self) -> str:
@@ -296,20 +298,20 @@ class Plan:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
     def __repr__(self) -> str:
-        exposed = len(self.exposure.fixed) + len(self.exposure.pinned)
+        exposed = len(self.exposure.fixed) + len(self.exposure.cells_exposed_by_totals)
         return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
         return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
 
 
-def _rounded(found: LevelError) -> dict[str, float]:
+def _round_figures(found: LevelError) -> dict[str, float]:
     return {name: float(f"{getattr(found, name):.6g}") for name in ("smallest", "median", "largest")}
 
 
 def exposed_fields(exposure: Exposure, columns: Sequence[str] = ()) -> dict[str, Any]:
     """How many cells are published exactly and why, with a few names."""
-    fixed, pinned = exposure.fixed, exposure.pinned
+    fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
     names = [exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
     counts = {"cells": len(fixed) + len(pinned), "by_structure": len(fixed), "by_values": len(pinned)}
     words = exposed_sentences(exposure.facts()) + columns_sentence(columns)
@@ -384,7 +386,7 @@ def prepare(
         check(channel)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = _exposed(channel, totals)  # refuses totals that contradict one another
+        found = _find_exposure(channel, totals)  # refuses totals that contradict one another
     drawing = None if totals is None else drawing_without_zeros(mechanism.channel, channel, totals)
     if drawing is None:
         drawing = choose_samplers(channel, progress, said)
@@ -395,7 +397,7 @@ def prepare(
     return Plan(mechanism, drawing, found, disjoint)
 
 
-def decided(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int = 0) -> Plan:
+def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int = 0) -> Plan:
     """The plan for a table with these totals, one array for each entry of the kept rows: cells that they make 0 are left out of the draw.
 
     Given:       of answers on a grid, how many of the totals were `moved` to it.
@@ -425,7 +427,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     facts = channel.facts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = _exposed(channel, totals)
+        found = _find_exposure(channel, totals)
         if facts.grid is not None:
             return found
         found = with_pinned(found, facts.lattice, table)
@@ -440,7 +442,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     return replace(found, lower=lower, upper=upper)
 
 
-def _exposed(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
+def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
     """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
     facts = channel.facts
     if facts.grid is not None:

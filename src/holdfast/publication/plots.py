@@ -69,7 +69,7 @@ class Plot:
         if not isinstance(most, int) or not 1 <= most <= MOST_BARS:
             raise InvalidParameter(f"most is a number of bars from 1 to {MOST_BARS}.", field="most")
         sums = sums_of(self._plan, self._table, find_level(self._plan, level))
-        return ranked_figure(self._say, facts.ranked(self._plan, self._table, sums, most), self._noun)
+        return ranked_figure(self._say, facts.rank_sums(self._plan, self._table, sums, most), self._noun)
 
     def heat_map(self, columns: Sequence[str] | None = None) -> Figure:
         """A two-way table in shades; `columns` are needed where the table has more than two."""

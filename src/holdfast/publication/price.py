@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance, Charge
-from holdfast.publication.booking import Account, check_recorded, check_resumable
+from holdfast.publication.booking import ChargedAccount, check_recorded, check_resumable
 from holdfast.publication.history import charge_facts
 from holdfast.publication.order import Order
 from holdfast.publication.plan import Plan
@@ -47,7 +47,7 @@ class Price:
         }
 
 
-def price(plan: Plan, account: Account, order: Order) -> Price:
+def price(plan: Plan, account: ChargedAccount, order: Order) -> Price:
     """What the plan would cost this account."""
     held = account.ledger.account(account.dataset)
     before = account.ledger.reservation(account.dataset, order.release_id)

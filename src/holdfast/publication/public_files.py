@@ -40,7 +40,7 @@ def file_problems(folder: Path, card: Card) -> Iterator[str]:
     Guarantees:  nothing, if its files are those of the closed list that the card lists, plain, with the sizes and checksums of the card,
                  and card.json is written as Holdfast writes it.
     """
-    wanted = _expected(card.files.keys())
+    wanted = _expected_files(card.files.keys())
     yield from (f"the card does not list {name}" for name in sorted(wanted - card.files.keys()))
     if not _tables(card.files.keys()):
         yield "the card lists no table"
@@ -76,7 +76,7 @@ def _tables(listed: Collection[str]) -> list[str]:
     return [form.suffix for form in FORMATS.values() if f"table{form.suffix}" in listed]
 
 
-def _expected(listed: Collection[str]) -> set[str]:
+def _expected_files(listed: Collection[str]) -> set[str]:
     """The files that a publication has beside its card, given those that the card lists: whether it has a view and a map is free."""
     suffixes = _tables(listed)
     view = {VIEW_WORDS, *(f"{VIEW}{suffix}" for suffix in suffixes)}

@@ -45,13 +45,13 @@ def complete(booking: Booking, output: Output, release: Release | None) -> str |
                 assert release is not None
                 fill_folder(release, temporary, output)
         except OSError as error:
-            raise booking.failed(error, output) from None
+            raise booking.output_failure(error, output) from None
         if not booking.is_staged:
             booking.stage(temporary)
         booking.commit(temporary, output)
         try:
             booking.rename(temporary, output)
         except OSError as error:
-            raise booking.failed(error, output) from None
+            raise booking.output_failure(error, output) from None
     booking.close()
     return booking.entry

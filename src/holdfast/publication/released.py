@@ -15,7 +15,7 @@ from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import save_frame
 from holdfast.tables.frames import Frames
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 
 SD_COLUMN = "standard_deviation"
 EXPOSED_COLUMN = "exposed"
@@ -44,7 +44,7 @@ class ReleasedTable(Frames):
         deviations: NDArray[np.float64] | None,
         published: NDArray[np.bool_] | None,
         exposed: NDArray[np.int64],
-        grid: Grid | None = None,
+        grid: AnswerGrid | None = None,
     ) -> None:
         self.universe = universe
         self.count_name = count_name

@@ -38,10 +38,10 @@ def is_csv_of(frame: Any, sha256: str, *, marked: bool = False) -> bool:
     return file.hexdigest() == sha256
 
 
-def arranged(said: Any, made: Any) -> Any:
+def arrange_like(said: Any, made: Any) -> Any:
     """A JSON value with its names in the order of another one, and numbers that equal its own as it has them: 1 for 1.0."""
     if isinstance(said, dict) and isinstance(made, dict):
-        return {name: arranged(said[name], made[name]) for name in made if name in said}
+        return {name: arrange_like(said[name], made[name]) for name in made if name in said}
     if isinstance(said, list) and isinstance(made, list) and made:
-        return [arranged(one, made[min(place, len(made) - 1)]) for place, one in enumerate(said)]
+        return [arrange_like(one, made[min(place, len(made) - 1)]) for place, one in enumerate(said)]
     return made if said == made else said

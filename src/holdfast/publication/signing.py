@@ -65,7 +65,7 @@ def public_key_of(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
-def signed(card: Card, key: Ed25519PrivateKey) -> Card:
+def sign_card(card: Card, key: Ed25519PrivateKey) -> Card:
     """The card with its signature."""
     signature = Signature(algorithm="Ed25519", public_key=public_key_of(key), value=key.sign(canonical_bytes(card)).hex())
     return card.model_copy(update={"signature": signature})

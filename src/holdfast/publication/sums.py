@@ -201,12 +201,12 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
     if isinstance(layout, LevelLayout) and isinstance(target, LevelGaussian):
         found = _by_layout(layout, target, universe, level)
         if found is not None:
-            return _rounded(found, 6)
+            return _round_values(found, 6)
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
-    return _rounded(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits)
+    return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits)
 
 
-def _rounded(values: Floats, digits: int) -> Floats:
+def _round_values(values: Floats, digits: int) -> Floats:
     distinct, which = np.unique(values, return_inverse=True)
     return np.array([float(f"{value:.{digits}g}") for value in distinct])[which]
 

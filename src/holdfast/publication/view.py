@@ -38,7 +38,7 @@ from holdfast.tables.columns import free_name
 from holdfast.tables.formats import save_frame, table_format
 from holdfast.tables.frames import Frames
 from holdfast.views.crossing import check_size, crossing_block, no_table
-from holdfast.views.tree import TopDown, nearest_multiple, refined
+from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
 Ints = NDArray[np.int64]
@@ -127,7 +127,7 @@ class ViewMaker:
         """What one view costs the solver, in cells: those whose kept totals cross."""
         return sum(max(len(cells), BLOCK_CELLS) for cells, _ in self._crossing)
 
-    def made(self, counts: Ints, base: int, *, nonnegative: bool) -> Ints:
+    def make_view(self, counts: Ints, base: int, *, nonnegative: bool) -> Ints:
         """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours."""
         out = counts.copy()
         if base > 1 or (nonnegative and any((counts[cells] < 0).any() for cells, _ in self._crossing)):
@@ -139,7 +139,7 @@ class ViewMaker:
                 roots[0] = nearest_multiple(int(roots[0]), base, nonnegative=nonnegative)
             if (roots % base).any() or (nonnegative and (roots < 0).any()):
                 raise no_table(base)
-            out[self._cells] = self._tree.made(own, roots, base, nonnegative=nonnegative)
+            out[self._cells] = self._tree.make_cells(own, roots, base, nonnegative=nonnegative)
         for cells, rows in self._crossing:
             out[cells] = crossing_block(rows, counts[cells], base, nonnegative=nonnegative)
         if (out % base).any():
@@ -177,7 +177,7 @@ def level_partitions(universe: Universe) -> Iterator[tuple[str, Ints]]:
             found = np.array([home.get(code, alone + k) for k, code in enumerate(universe.codes[column])], dtype=np.int64)
             units.append((name, found[codes]))
         for name, unit in (*units, (column, codes.astype(np.int64))):
-            finer = refined(own, unit)
+            finer = refine_groups(own, unit)
             if own.max() < finer.max() < len(universe) - 1:
                 yield ", ".join((*universe.columns[:place], name)), finer
             own = finer
@@ -248,7 +248,7 @@ class PublicationView(Frames):
         """
         if not self.draws:
             return ()
-        truth = self._maker.made(self.released.counts, 1, nonnegative=True)
+        truth = self._maker.make_view(self.released.counts, 1, nonnegative=True)
         sizes, sums = class_errors(self._plan, self._maker, truth, self.draws, self.base, nonnegative=self.nonnegative)
         return tuple(_bias(*of_class, column) for of_class, column in zip(sizes, sums.T.tolist(), strict=True))
 
@@ -380,7 +380,7 @@ def publication_view(
         raise RequestTooLarge("Counts beyond 2^60 in all have no view: sums of rounded counts could leave 64-bit integers.")
     check_totals(plan.facts.kept, [rows.totals(released.counts) for rows in plan.facts.kept.rows], base)
     maker = ViewMaker(plan)
-    counts = maker.made(released.counts, base, nonnegative=nonnegative)
+    counts = maker.make_view(released.counts, base, nonnegative=nonnegative)
     layout = plan.drawing.channel.layout
     if layout is not None and not layout.holds(counts):
         raise InvalidParameter(
@@ -508,7 +508,7 @@ def class_errors(
         while done < draws:
             number = int(min(draws - done, max(1, DRAWN_CELLS // len(truth))))
             for noise in plan.law.sample(number, key, label=f"view {done}"):
-                error = maker.made(truth + noise, base, nonnegative=nonnegative) - truth
+                error = maker.make_view(truth + noise, base, nonnegative=nonnegative) - truth
                 out[done] = [error[cells].sum() for _, _, _, cells in classes]
                 done += 1
     return [(level, size, units) for level, size, units, _ in classes], out

@@ -14,7 +14,7 @@ from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import code, name, tag, text
-from holdfast.report.parts import Figure, Table
+from holdfast.report.parts import PageFigure, PageTable
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -29,11 +29,11 @@ class CheckFacts:
 
     given: tuple[tuple[Markup, Markup], ...]
     words: tuple[Markup, ...]
-    deltas: Figure
-    sizes: Table
-    rows: Table
+    deltas: PageFigure
+    sizes: PageTable
+    rows: PageTable
     more: Markup | None
-    laws: tuple[Figure, ...]
+    laws: tuple[PageFigure, ...]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class PerturbedFacts:
     """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
 
     words: tuple[Markup, ...]
-    tables: Table
-    gaps: Table | None
+    tables: PageTable
+    gaps: PageTable | None
     gap_words: tuple[Markup, ...]
     keys: tuple[tuple[Markup, Markup], ...]
 
@@ -108,13 +108,13 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
     header = ("gap_fine", "gap_coarse", "cells", "gap_unequal", "gap_largest")
     return PerturbedFacts(
         words=tuple(map(text, fields["words"])),
-        tables=Table(
+        tables=PageTable(
             say("cellkey.tables_caption"),
             tuple(say(f"cellkey.{column}") for column in ("table", "file", "cells")),
             tuple((one["name"], code(one["file"]), format_number(one["cells"])) for one in fields["tables"]),
             frozenset({2}),
         ),
-        gaps=Table(
+        gaps=PageTable(
             say("cellkey.gaps_caption"),
             tuple(say(f"cellkey.{column}") for column in header),
             tuple((one["fine"], one["coarse"], *(format_number(one[key]) for key in ("cells", "unequal", "largest"))) for one in gaps),
@@ -149,7 +149,7 @@ def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
     return [first, *sizes]
 
 
-def _sizes(fields: Fields, say: Say) -> Table:
+def _sizes(fields: Fields, say: Say) -> PageTable:
     """Where delta stops falling: as the table is, and for other numbers of keys."""
     own = say("cellkey.own", size=_keys(fields["table"]["key_size"]))
     rows: list[tuple[str, str, str]] = [] if fields["before"] else [(own, *_plateau(fields["losses"]))]
@@ -160,7 +160,7 @@ def _sizes(fields: Fields, say: Say) -> Table:
         for size in fields["key_sizes"]
     ]
     header = tuple(say(f"cellkey.sizes_{column}") for column in ("keys", "delta", "epsilon"))
-    return Table(say("cellkey.sizes_caption"), header, tuple(rows), frozenset({1, 2}))
+    return PageTable(say("cellkey.sizes_caption"), header, tuple(rows), frozenset({1, 2}))
 
 
 def _plateau(found: Fields) -> tuple[str, str]:
@@ -178,8 +178,8 @@ def _range(noise: Sequence[int], say: Say) -> Markup:
     return say("cellkey.range_value", lowest=min(noise), highest=max(noise)) if any(noise) else say("cellkey.range_none")
 
 
-def _rows(rows: Sequence[Fields], say: Say) -> Table:
-    return Table(
+def _rows(rows: Sequence[Fields], say: Say) -> PageTable:
+    return PageTable(
         say("cellkey.noise_caption"),
         tuple(say(f"cellkey.{column}") for column in ("count", "bias", "variance", "unchanged", "range")),
         tuple(

@@ -34,7 +34,7 @@ from holdfast.report.figures.svg import (
 from holdfast.report.figures.svg import WIDTH as WIDTH
 from holdfast.report.frame import Say
 from holdfast.report.markup import tag
-from holdfast.report.parts import Figure, Table
+from holdfast.report.parts import PageFigure, PageTable
 
 Row: TypeAlias = Mapping[str, Any]
 Curve: TypeAlias = Mapping[str, Any]
@@ -55,7 +55,7 @@ SHAPES = {
 }
 
 
-def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> Figure:
+def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> PageFigure:
     """The chart of one shape of block, with its main figures in words. `index` makes names on the page unique.
 
     Given:       rows with at least one curve each, as `Diagnosis.to_fields` gives them.
@@ -80,12 +80,12 @@ def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> Figur
         *legend,
         *_floor_legend(BASE + AXIS + LINE * len(drawn), pairs, say),
     )
-    return Figure(f"curve-figure-{index}", on_page(svg), say("diagnosis.curves_note"), _data(drawn, say), title)
+    return PageFigure(f"curve-figure-{index}", on_page(svg), say("diagnosis.curves_note"), _data(drawn, say), title)
 
 
-def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> Table:
+def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> PageTable:
     """What the words under the chart say of each curve, as numbers."""
-    return Table(
+    return PageTable(
         say("diagnosis.curve_data"),
         tuple(say(f"diagnosis.curve_{column}") for column in ("name", "start", "tenth", "end")),
         tuple(

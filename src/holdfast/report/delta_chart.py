@@ -28,7 +28,7 @@ from holdfast.report.figures.svg import (
     steps_down,
 )
 from holdfast.report.frame import Say
-from holdfast.report.parts import Figure, Table
+from holdfast.report.parts import PageFigure, PageTable
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 24, 150
 END, BASE = WIDTH - RIGHT, TOP + PLOT
@@ -54,7 +54,7 @@ class DeltaCurve(NamedTuple):
     words: str
 
 
-def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
+def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageFigure:
     """The chart; the words of every curve are its description. At most six curves, with the same first and last epsilon."""
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     positive = [delta for curve in curves for _, delta in curve.points if delta > 0]
@@ -76,10 +76,10 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> Figure:
         ),
         *(piece for at, curve in enumerate(curves) for piece in legend_line(BASE + AXIS + LINE * at, curve.label, **STYLES[at])),
     )
-    return Figure("deltas-figure", on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
+    return PageFigure("deltas-figure", on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
 
 
-def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
+def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageTable:
     """delta of every curve, at some of its points."""
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     places = [epsilon for epsilon, _ in curves[0].points][:: max(1, len(curves[0].points) // ROWS)]
@@ -87,7 +87,7 @@ def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> Table:
     def at(curve: DeltaCurve, epsilon: float) -> str:
         return format_deviation(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
 
-    return Table(
+    return PageTable(
         title,
         (say("cellkey.epsilon"), *(curve.label for curve in curves)),
         tuple((format_deviation(epsilon), *(at(curve, epsilon) for curve in curves)) for epsilon in places),

@@ -13,7 +13,7 @@ from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import name, tag, text
 from holdfast.report.page import mechanism_words, names
-from holdfast.report.parts import Figure, Table
+from holdfast.report.parts import PageFigure, PageTable
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -27,12 +27,12 @@ class DiagnosisFacts:
 
     what: Markup
     given: tuple[tuple[Markup, Markup], ...]
-    found: Table | None
+    found: PageTable | None
     without_bound: tuple[Markup, ...]
     warnings: tuple[Markup, ...]
     together: Markup
-    curves: tuple[Figure, ...]
-    moving: Table | None
+    curves: tuple[PageFigure, ...]
+    moving: PageTable | None
     meaning: tuple[Markup, ...]
 
 
@@ -64,8 +64,8 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
     moved = [row for row in rows if row["movement"] is not None]
     return DiagnosisFacts(
         what=say("diagnosis.what_confidential" if fields["confidential"] else "diagnosis.what"),
-        given=_given(fields, say),
-        found=_found(bounded, say) if bounded else None,
+        given=_settings_rows(fields, say),
+        found=_diagnosis_table(bounded, say) if bounded else None,
         without_bound=tuple(text(f"{row['kernel']}, {row['block']}: {row['problem']}") for row in rows if row["problem"] is not None),
         warnings=tuple(
             say("diagnosis.warning", kernel=row["kernel"], block=row["block"], warning=row["warning"])
@@ -79,7 +79,7 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
     )
 
 
-def _given(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
+def _settings_rows(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     kept = fields["kept_words"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
@@ -89,9 +89,9 @@ def _given(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     )
 
 
-def _found(rows: Sequence[Fields], say: Say) -> Table:
+def _diagnosis_table(rows: Sequence[Fields], say: Say) -> PageTable:
     header = ("block", "kernel", "lag", "met", "meeting", "recommended", "eta", "added")
-    return Table(
+    return PageTable(
         say("diagnosis.caption"),
         tuple(say(f"diagnosis.{column}") for column in header),
         tuple(
@@ -111,7 +111,7 @@ def _found(rows: Sequence[Fields], say: Say) -> Table:
     )
 
 
-def _curves(rows: Sequence[Fields], say: Say) -> tuple[Figure, ...]:
+def _curves(rows: Sequence[Fields], say: Say) -> tuple[PageFigure, ...]:
     shown: dict[str, list[Fields]] = {}
     for row in rows:
         if row["curves"]:
@@ -122,8 +122,8 @@ def _curves(rows: Sequence[Fields], say: Say) -> tuple[Figure, ...]:
     )
 
 
-def _moving(rows: Sequence[Fields], say: Say) -> Table:
-    return Table(
+def _moving(rows: Sequence[Fields], say: Say) -> PageTable:
+    return PageTable(
         say("diagnosis.moving_caption"),
         tuple(say(f"diagnosis.{column}") for column in ("block", "kernel", "accepted", "effective", "autocorrelation")),
         tuple(_movement(row, say) for row in rows),

@@ -33,10 +33,10 @@ class Say:
         self.plain = Sentences(language)
 
     def __call__(self, name: str, /, **values: str | float) -> Markup:
-        return text(self.plain.form(name, values)).format(**{key: shown(value) for key, value in values.items()})
+        return text(self.plain.form(name, values)).format(**{key: show_value(value) for key, value in values.items()})
 
 
-def shown(value: str | float | None) -> Markup:
+def show_value(value: str | float | None) -> Markup:
     """A value on a page: text escaped, a number with commas, nothing for None."""
     return Markup("") if value is None else text(value) if isinstance(value, str) else text(format_number(value))
 
@@ -75,7 +75,7 @@ def _environment(language: str) -> jinja2.Environment:
 
 def shown_or_as_it_is(value: Any) -> Any:
     """What Jinja2 puts on the page for an expression. Its own markup (the output of macros) and what is undefined pass through."""
-    return shown(value) if value is None or (isinstance(value, str | int | float) and not hasattr(value, "__html__")) else value
+    return show_value(value) if value is None or (isinstance(value, str | int | float) and not hasattr(value, "__html__")) else value
 
 
 def css_string(value: str) -> Markup:

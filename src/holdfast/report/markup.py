@@ -60,10 +60,10 @@ def paragraph(*pieces: Piece, **attributes: str) -> Markup:
 
 def name(value: str) -> Markup:
     """A name or code from the table: kept apart from the direction of the text around it, shortened if very long."""
-    return tag("bdi", shortened(value, MAX_NAME))
+    return tag("bdi", shorten_name(value, MAX_NAME))
 
 
-def shortened(value: str, room: float, width: Callable[[str], float] = len) -> str:
+def shorten_name(value: str, room: float, width: Callable[[str], float] = len) -> str:
     """A name that fits: of each part that is too long (parts stand between commas), its beginning and its end.
 
     So no part is dropped, and names that differ in a part or in how a part ends mostly differ still.
@@ -78,11 +78,11 @@ def _fitting(parts: Sequence[str], room: float, width: Callable[[str], float], f
     low, high = fewest - 1, min(max(map(len, parts)), int(room))
     while low < high:
         letters = (low + high + 1) // 2
-        low, high = (letters, high) if width(_joined(parts, letters)) <= room else (low, letters - 1)
-    return _joined(parts, low) if low >= fewest else None
+        low, high = (letters, high) if width(_join_shortened(parts, letters)) <= room else (low, letters - 1)
+    return _join_shortened(parts, low) if low >= fewest else None
 
 
-def _joined(parts: Sequence[str], letters: int) -> str:
+def _join_shortened(parts: Sequence[str], letters: int) -> str:
     """The parts, each with at most so many letters: two of three from its beginning, or all where they are few."""
     end = letters // 3 if letters > 2 * SHORTEST_PART else 0
     return ", ".join(
@@ -105,7 +105,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
     """
     wide = len(header) > 2
 
-    def given(role: str, **more: str) -> dict[str, str]:
+    def role_attributes(role: str, **more: str) -> dict[str, str]:
         return {**more, **({"role": role} if wide else {})}
 
     def right(place: int) -> dict[str, str]:
@@ -114,14 +114,14 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
     def cells(row: Sequence[str]) -> Markup:
         labels = ({**({"data_label": name} if wide else {}), **right(place)} for place, name in enumerate(header[1:], 1))
         return join(
-            tag("th", row[0], **given("rowheader", scope="row")),
-            *(tag("td", cell, **given("cell", **label)) for cell, label in zip(row[1:], labels, strict=True)),
+            tag("th", row[0], **role_attributes("rowheader", scope="row")),
+            *(tag("td", cell, **role_attributes("cell", **label)) for cell, label in zip(row[1:], labels, strict=True)),
         )
 
-    titles = (tag("th", cell, **given("columnheader", scope="col", **right(place))) for place, cell in enumerate(header))
-    head = tag("thead", tag("tr", *titles, **given("row")), **given("rowgroup"))
-    body = tag("tbody", *(tag("tr", cells(row), **given("row")) for row in rows), **given("rowgroup"))
-    return tag("table", tag("caption", caption), head, body, **given("table", **({"class_": "wide"} if wide else {})))
+    titles = (tag("th", cell, **role_attributes("columnheader", scope="col", **right(place))) for place, cell in enumerate(header))
+    head = tag("thead", tag("tr", *titles, **role_attributes("row")), **role_attributes("rowgroup"))
+    body = tag("tbody", *(tag("tr", cells(row), **role_attributes("row")) for row in rows), **role_attributes("rowgroup"))
+    return tag("table", tag("caption", caption), head, body, **role_attributes("table", **({"class_": "wide"} if wide else {})))
 
 
 def capital(value: str) -> str:

@@ -9,14 +9,14 @@ from markupsafe import Markup
 from holdfast.exact.formatting import format_number
 from holdfast.report.frame import Say
 from holdfast.report.markup import tag
-from holdfast.report.parts import Figure, Table
+from holdfast.report.parts import PageFigure, PageTable
 from holdfast.wording.odds import Guess
 
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
 
 
-def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
+def odds_figure(say: Say, protected: str, guess: Guess) -> PageFigure:
     """Two bars: the largest share of right guesses with the table; without it half of them are right."""
     before, after, odds = Fraction(1, 2), guess.right, guess.odds
     shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
@@ -37,8 +37,8 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> Figure:
     if odds == "infinity":
         caption = say("statement.odds_caption_sure")
     header = (say("statement.odds_guess"), say("statement.odds_right"))
-    return Figure(
-        "odds", picture, caption, Table(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))
+    return PageFigure(
+        "odds", picture, caption, PageTable(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))
     )
 
 

@@ -282,7 +282,7 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     else:
         asked_so = asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
         if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
-            rows.append((one, promised(say, alone)))
+            rows.append((one, promise_text(say, alone)))
     return [*rows, *distance_rows(card)]
 
 
@@ -292,17 +292,17 @@ def distance_rows(card: Card) -> list[tuple[str, str]]:
     secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_words(card), step_of(card)
     measure = secret.get("distance squared", secret.get("distance"))
     each = say("page.cost_each", distance=distance) if step is None else say("page.cost_each_step", step=step, distance=distance)
-    rows: list[tuple[str, str]] = [(each, promised(say, guarantee["per_distance"]))]
+    rows: list[tuple[str, str]] = [(each, promise_text(say, guarantee["per_distance"]))]
     if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
         smallest = say("page.cost_smallest")
         if measure is not None:
             far = "page.cost_far" if step is None else "page.cost_far_squared_steps" if _is_squared(card) else "page.cost_far_steps"
             smallest = join(smallest, " ", say(far, measure=str(measure), distance=distance, step=step or ""))
-        rows.append((smallest, promised(say, secret)))
+        rows.append((smallest, promise_text(say, secret)))
     return rows
 
 
-def promised(say: Say, costs: Card) -> str:
+def promise_text(say: Say, costs: Card) -> str:
     """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1 (epsilon 2.89 with
     delta 1e-10)."""
     named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table whose first column names its rows. `numbers` are the columns that are aligned as numbers."""
 
     caption: str
@@ -18,13 +18,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PageFigure:
     """A picture with title and caption, and the numbers it shows as a table. `name` is its id, one of a kind on the page."""
 
     name: str
     picture: Markup
     caption: str
-    data: Table | None = None
+    data: PageTable | None = None
     title: str = ""
 
 
@@ -39,7 +39,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of a page under its own heading; its figures are side by side if there is room. What is `after` them, if anything, comes
     last; a single figure is then beside the body.
     """
@@ -47,5 +47,5 @@ class Section:
     name: str
     title: str
     body: Markup
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[PageFigure, ...] = ()
     after: Markup | None = None

@@ -50,7 +50,7 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.report.parts import Section, Tile
+from holdfast.report.parts import PageSection, Tile
 from holdfast.wording.statements import kept_words, labels_of
 from holdfast.wording.view import bias_rows
 
@@ -82,19 +82,19 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
                  have reports that differ in released numbers only. Every text is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
-    parts: tuple[Section, ...] = (_what(card),)
+    parts: tuple[PageSection, ...] = (_what(card),)
     if is_suppressed(card):
-        parts += (_kept(card, kept_rows), _promise(card), _verify(card))
+        parts += (_kept_section(card, kept_rows), _promise(card), _verify(card))
     else:
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         parts += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
-        parts += (_kept(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
+        parts += (_kept_section(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
     frame = release_frame(card, say.plain("report.title", id=card["release"]["id"]))
     return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=parts)
 
 
-def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Markup | None = None) -> Section:
-    return Section(name, heading, join(*pieces), tuple(figure.part() for figure in figures), after)
+def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Markup | None = None) -> PageSection:
+    return PageSection(name, heading, join(*pieces), tuple(figure.part() for figure in figures), after)
 
 
 def _tiles(card: Card) -> tuple[Tile, ...]:
@@ -125,7 +125,7 @@ def _exposed_note(card: Card) -> Markup:
     return say("report.exposed_free" if exposed["complete"] and not card["kept"]["totals"] else f"report.exposed_none{known}")
 
 
-def _what(card: Card) -> Section:
+def _what(card: Card) -> PageSection:
     say, totals = say_of(card), card["kept"]["totals"]
     which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
     columns = names(say, column_names(card), SHOWN_STATEMENTS)
@@ -138,7 +138,7 @@ def _what(card: Card) -> Section:
     return _section("what", say("report.what"), paragraph(sentences(said)))
 
 
-def _promise(card: Card) -> Section:
+def _promise(card: Card) -> PageSection:
     say = say_of(card)
     return _section(
         "promise",
@@ -151,7 +151,7 @@ def _promise(card: Card) -> Section:
     )
 
 
-def _how_far_off(card: Card, facts: ReportFacts) -> Section:
+def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     error, say = card["expected_error"], say_of(card)
     heading, figures = say("report.error", **nouns(card)), _error_figures(card, facts)
     if not error_is_known(card):
@@ -198,7 +198,7 @@ def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str,
     return sd_text(say, sd), two_thirds, wide, least
 
 
-def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Section:
+def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> PageSection:
     kept, say, moved = card["kept"], say_of(card), moved_words(card)
     labels = labels_of(card["table"]["labels"])
     words, identities = (kept_words(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity"))
@@ -222,11 +222,11 @@ def _kept(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> Sectio
         paragraph(say("page.identities", statements=known)) if known else None,
         table(say("report.kept"), header, rows, numbers={2}) if rows else None,
         paragraph(say("report.kept_more", count=rest)) if rest else None,
-        *_exposed(card),
+        *_exposed_items(card),
     )
 
 
-def _exposed(card: Card) -> tuple[Markup | None, ...]:
+def _exposed_items(card: Card) -> tuple[Markup | None, ...]:
     zeros, some = card["kept"]["zeros"], card["exposed"]["names"][:SHOWN_EXPOSED]
     others = (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card))
     return (
@@ -236,7 +236,7 @@ def _exposed(card: Card) -> tuple[Markup | None, ...]:
     )
 
 
-def _noise(card: Card, facts: ReportFacts) -> Section:
+def _noise(card: Card, facts: ReportFacts) -> PageSection:
     mechanism, kept, say = card["mechanism"], card["kept"], say_of(card)
     header = tuple(say(f"report.blocks_{column}") for column in ("shape", "blocks", "cells", "sampler", "tries", "why"))
     rows = [
@@ -271,7 +271,7 @@ def _noise(card: Card, facts: ReportFacts) -> Section:
     )
 
 
-def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
+def _pictures(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
     """The published numbers themselves; nothing where there is nothing to draw."""
     what, say = noun(card), say_of(card)
     figures = [
@@ -283,7 +283,7 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
     return (_section("pictures", say(f"report.pictures_{what}"), figures=figures),) if figures else ()
 
 
-def _view(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
+def _view(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
     """The publication view in the folder, and how far it is off on average."""
     if (said := facts.view) is None:
         return ()
@@ -301,18 +301,18 @@ def _view(card: Card, facts: ReportFacts) -> tuple[Section, ...]:
     )
 
 
-def _grid(card: Card) -> Section:
+def _grid(card: Card) -> PageSection:
     say = say_of(card)
     true = say("report.digits_rounded" if is_rounded(card) else "report.digits_exact")
     return _section("digits", say("report.digits"), paragraph(say("report.digits_words", step=step_of(card) or "", true=true)))
 
 
-def _bounds(card: Card) -> Section:
+def _bounds(card: Card) -> PageSection:
     say = say_of(card)
     return _section("bounds", say("report.bounds"), paragraph(say("report.bounds_words")))
 
 
-def _use(card: Card, facts: ReportFacts) -> Section:
+def _use(card: Card, facts: ReportFacts) -> PageSection:
     say, told, totals = say_of(card), nouns(card), card["kept"]["totals"]
     shared = ("use_shared",) if totals else ()
     if is_bounded(card):
@@ -373,7 +373,7 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
     return (tag("div", tag("h3", say("report.example")), items(lines), class_="example"),)
 
 
-def _verify(card: Card) -> Section:
+def _verify(card: Card) -> PageSection:
     say, signer = say_of(card), card["release"]["signer"]
     words = say("report.verify_suppressed" if is_suppressed(card) else "report.verify_words", command=code("holdfast verify folder"))
     signed = say("report.not_signed") if signer is None else say("report.signed", signer=signer)

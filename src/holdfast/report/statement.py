@@ -36,7 +36,7 @@ from holdfast.report.page import (
     moved_words,
     names,
     noun,
-    promised,
+    promise_text,
     release_frame,
     revision_words,
     same_numbers,
@@ -49,7 +49,7 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.report.parts import Figure, Tile
+from holdfast.report.parts import PageFigure, Tile
 from holdfast.wording.budget import is_for_protected
 from holdfast.wording.odds import Guess
 from holdfast.wording.statements import kept_words, labels_of
@@ -69,7 +69,7 @@ class StatementFacts:
     budget: tuple[Tile, ...]
     budget_words: tuple[Markup, ...]
     meaning: Markup
-    odds: Figure
+    odds: PageFigure
     meaning_words: tuple[Markup, ...]
     exact: tuple[Markup, ...]
     exposed: Markup
@@ -211,7 +211,7 @@ def _large(costs: Card, say: Say) -> tuple[str, str]:
             return f"rho {rho}", say("statement.converted", epsilon=epsilon, delta=delta)
         case "zcdp", {"rho": rho}:
             return f"rho {rho}", ""
-    return promised(say, costs), ""
+    return promise_text(say, costs), ""
 
 
 def _entry(head: str) -> str:

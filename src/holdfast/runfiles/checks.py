@@ -19,7 +19,7 @@ from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.privacy.asked import DISTANCE
-from holdfast.runfiles.messages import Place, Problem, file_label, of_key, quoted
+from holdfast.runfiles.messages import Place, Problem, file_label, of_key, quote
 from holdfast.runfiles.sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url
 from holdfast.tables.text_files import file_trouble
@@ -50,12 +50,12 @@ def check_universe(table: TableSection, folder: str) -> None:
     for key, others in (("cell_key", (table.count, *table.cells)), ("record_key", (table.id, *table.cells))):
         name = getattr(table, key)
         if name is not None and name in others:
-            raise Problem(("table", key), f"column {quoted(name)} is named twice. Name the column that holds the keys.")
+            raise Problem(("table", key), f"column {quote(name)} is named twice. Name the column that holds the keys.")
     if table.count is not None:
         if not listed:
             raise Problem(("table", "cells"), 'with count, cells is a list of columns. Got a table. Write cells = ["state", "county"].')
         if table.count in table.cells:
-            raise Problem(("table", "count"), f"column {quoted(table.count)} is in cells too. Name the column that holds the counts.")
+            raise Problem(("table", "count"), f"column {quote(table.count)} is in cells too. Name the column that holds the counts.")
         if table.universe == "observed":
             raise Problem(
                 ("table", "universe"),
@@ -81,7 +81,7 @@ def check_universe(table: TableSection, folder: str) -> None:
         raise Problem(
             ("table", "cell_key"),
             "this key is for counts, and without count the source holds records. Name the column with the key of each record: "
-            f"record_key = {quoted(table.cell_key)}.",
+            f"record_key = {quote(table.cell_key)}.",
         )
     elif listed and table.universe is None:
         raise Problem(
@@ -131,7 +131,7 @@ def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None
         if name not in cells:
             close = nearest(name, cells)
             which = f"{close}One of the two is misspelt, here or under cells. " if close else ""
-            raise Problem(place, f"cells has no column {quoted(name)}. {which}Columns: {', '.join(map(quoted, cells))}.")
+            raise Problem(place, f"cells has no column {quote(name)}. {which}Columns: {', '.join(map(quote, cells))}.")
 
 
 def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
@@ -162,7 +162,7 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
 def _check_known(per: str | None, protected: str) -> None:
     """Raise InvalidKey if `per` is neither what the table protects nor "distance"."""
     if per not in (None, protected, DISTANCE):
-        raise InvalidKey("per", f"must be one of {quoted(protected)}, {quoted(DISTANCE)}. Got {GOT}.", (protected, DISTANCE))
+        raise InvalidKey("per", f"must be one of {quote(protected)}, {quote(DISTANCE)}. Got {GOT}.", (protected, DISTANCE))
 
 
 def _check_per(made: Mechanism, per: str | None, protected: str) -> None:

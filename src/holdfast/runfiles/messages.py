@@ -109,7 +109,7 @@ class Problem(Exception):
     def message(self, file: str, toml: str) -> str:
         """File, line where it can be found, field, what is wrong, what to do."""
         line = line_of(key_lines(toml), self.place) if self.line is None and self.place else self.line
-        parts = [file, *([f"line {line}"] if line is not None else []), *([dotted(self.place)] if self.place else [])]
+        parts = [file, *([f"line {line}"] if line is not None else []), *([dotted_path(self.place)] if self.place else [])]
         return f"{', '.join(parts)}: {self.text}"
 
 
@@ -152,7 +152,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. Put texts in double quotes, lists in brackets.", line)
 
 
-def dotted(place: Place) -> str:
+def dotted_path(place: Place) -> str:
     """keep.margins[0]"""
     text = ""
     for part in place:
@@ -160,7 +160,7 @@ def dotted(place: Place) -> str:
     return text
 
 
-def found(value: object, place: Place = ()) -> str:
+def show_found(value: object, place: Place = ()) -> str:
     """What was found, as it may be shown."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -169,9 +169,9 @@ def found(value: object, place: Place = ()) -> str:
     if isinstance(value, int):
         return f"the whole number {value}" if abs(value) < 10**_LONGEST else "a very long whole number"
     if isinstance(value, str):
-        if dotted(place[:2]) in _HIDDEN_FIELDS or _SECRET.search(value):
+        if dotted_path(place[:2]) in _HIDDEN_FIELDS or _SECRET.search(value):
             return "a text (left out here, since it may hold a password)"
-        return quoted(value)
+        return quote(value)
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
@@ -181,7 +181,7 @@ def found(value: object, place: Place = ()) -> str:
     return "nothing"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as TOML writes it, shortened."""
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in json.dumps(shown, ensure_ascii=False))
@@ -206,10 +206,10 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         home = next((section for section, keys in sections.items() if word in keys), None)
         advice = f"{word} stands in [{home}]: move it below that line. " if home else nearest(word, known, "[{}]")
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
-    other = OTHER_WORDS.get(dotted(place))
+    other = OTHER_WORDS.get(dotted_path(place))
     home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
     advice = f"Did you mean {other}? " if other else f"It belongs to [{home}]: move it there. " if home else nearest(word, known)
-    return f"there is no such key. {advice}Keys of {dotted(place[:-1])}: {', '.join(known)}."
+    return f"there is no such key. {advice}Keys of {dotted_path(place[:-1])}: {', '.join(known)}."
 
 
 _MUST_BE = {
@@ -240,17 +240,17 @@ def explain(
         return Problem(place, f"this {'section' if len(place) == 1 else 'key'} is missing.{example(place)}")
     if kind == "literal_error":
         return Problem(place, not_one_of(value, re.findall(r"'([^']*)'", first["ctx"]["expected"])))
-    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {found(value, place)}.{example(place)}")
+    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{example(place)}")
 
 
 def not_one_of(value: object, choices: Sequence[str]) -> str:
     """The message for a word that is not one of the choices."""
-    return f"must be one of {', '.join(map(quoted, choices))}. Got {found(value)}. {_close(value, choices)}".rstrip()
+    return f"must be one of {', '.join(map(quote, choices))}. Got {show_found(value)}. {_close(value, choices)}".rstrip()
 
 
 def of_key(error: InvalidKey, raw: object) -> Problem:
     """The problem that a mechanism found with one of its keys; `raw` is its value in the file."""
-    return Problem(("release", error.key), f"{error.message.replace(GOT, found(raw))} {_close(raw, error.choices)}".rstrip())
+    return Problem(("release", error.key), f"{error.message.replace(GOT, show_found(raw))} {_close(raw, error.choices)}".rstrip())
 
 
 def _close(value: object, choices: Sequence[str]) -> str:
@@ -327,10 +327,10 @@ class _Scanner:
         return (*place, self._sizes[place] - 1) if place in self._sizes else place
 
     def _keys(self) -> list[str]:
-        keys = [_unquoted(self._advance())]
+        keys = [_unquote(self._advance())]
         while self._token == ".":
             self._advance()
-            keys.append(_unquoted(self._advance()))
+            keys.append(_unquote(self._advance()))
         return keys
 
     def _pair(self, base: Place) -> None:
@@ -382,14 +382,14 @@ def _tokens(toml: str) -> Iterator[tuple[str, int]]:
         place = match.end()
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     if token[:1] in ("'", '"'):
         return str(tomllib.loads(f"k = {token}")["k"])
     return token
 
 
 def _key(part: str) -> str:
-    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else '"..."' if _SECRET.search(part) else quoted(part)
+    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else '"..."' if _SECRET.search(part) else quote(part)
 
 
 def refuse(text: str) -> NoReturn:

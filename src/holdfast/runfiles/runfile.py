@@ -28,7 +28,7 @@ from holdfast.publication.answer import declared_grid, on_the_grid
 from holdfast.publication.maps import MapRequest, map_request
 from holdfast.publication.order import UNNAMED
 from holdfast.runfiles.checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
-from holdfast.runfiles.messages import Problem, dotted, explain, parse_toml, quoted, read_toml
+from holdfast.runfiles.messages import Problem, dotted_path, explain, parse_toml, quote, read_toml
 from holdfast.runfiles.sections import (
     AnswerDocument,
     AnswerSection,
@@ -41,7 +41,7 @@ from holdfast.runfiles.sections import (
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
 from holdfast.tables.readers import open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
@@ -131,7 +131,7 @@ class Run:
 
     def read_table(self) -> Table:
         """Read the confidential source. CONFIDENTIAL; errors are those of Table, and name file, column and row, never a value."""
-        made = self._read(Table) if self._answer is None else self._blamed(partial(self._read_answers, self._answer))
+        made = self._read(Table) if self._answer is None else self._blame_key(partial(self._read_answers, self._answer))
         return made.with_labels(self._labels(made.universe)) if self._table.labels else made
 
     def read_declarations(self) -> Declarations:
@@ -141,7 +141,7 @@ class Run:
             made = replace(made, universe=made.universe.with_labels(self._labels(made.universe)))
         return made if self._answer is None else replace(made, grid=self._grid(self._answer, made.universe))
 
-    def _grid(self, said: AnswerSection, cells: Universe) -> Grid:
+    def _grid(self, said: AnswerSection, cells: Universe) -> AnswerGrid:
         """The grid of the answers, from what the file says: no answer is looked at."""
         mechanism = self.mechanism
         assert isinstance(mechanism, SubspaceMechanism)
@@ -150,7 +150,7 @@ class Run:
     def _read_answers(self, said: AnswerSection) -> Table:
         table, data = said.table, self._data()
         reading = Reading(separator=table.separator, encoding=table.encoding, sheet=table.sheet)
-        universe = None if table.universe is None else self._listed(table.universe)
+        universe = None if table.universe is None else self._listed_universe(table.universe)
         trees = None if universe is not None else self._trees(lambda column: _codes_of(data, column, table.query, reading))
         cells, values = read_answers(
             data,
@@ -184,9 +184,9 @@ class Run:
                 common |= {
                     "cell_key": section.cell_key,
                     "public_columns": section.public_columns,
-                    "universe": self._listed(section.universe),
+                    "universe": self._listed_universe(section.universe),
                 }
-                return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
+                return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
             trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
             common |= {
                 "cell_key": section.cell_key,
@@ -194,22 +194,22 @@ class Run:
                 "hierarchies": trees,
                 "public": section.public,
             }
-            return self._blamed(lambda: kind.from_counts(data, cells, count, **common))
+            return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}
             trees = self._trees(lambda column: codes[column])
-            return self._blamed(lambda: kind.from_records(data, codes, hierarchies=trees, **common))
+            return self._blame_key(lambda: kind.from_records(data, codes, hierarchies=trees, **common))
         if section.universe == "observed":
-            return self._blamed(lambda: kind.from_records(data, section.cells, universe="observed", **common))
+            return self._blame_key(lambda: kind.from_records(data, section.cells, universe="observed", **common))
         assert section.universe is not None
-        universe = self._listed(section.universe)
-        return self._blamed(lambda: kind.from_records(data, universe=universe, **common))
+        universe = self._listed_universe(section.universe)
+        return self._blame_key(lambda: kind.from_records(data, universe=universe, **common))
 
     def _labels(self, cells: Universe) -> Labels:
         """What columns and codes are called; errors name the key."""
         try:
-            return self._read_labels().fitted(cells)
+            return self._read_labels().fit_to(cells)
         except HoldfastError as error:
             error.field = f"{'table' if self._answer is None else 'answer'}.labels"
             raise
@@ -225,14 +225,14 @@ class Run:
                 made.append(ColumnLabels(column, said.name, codes={(code,): label for code, label in (said.codes or {}).items()}))
         return Labels(tuple(made))
 
-    def _listed(self, name: str) -> Universe:
+    def _listed_universe(self, name: str) -> Universe:
         """The universe that a file lists."""
         path = self._at(name)
         trees = self._trees(lambda column: _codes_of(path, column, None))
         columns = list(self._table.cells)
         return Universe.listed(path, columns, hierarchies=trees, allow_similar_codes=self._table.allow_similar_codes)
 
-    def _blamed(self, read: Callable[[], Made]) -> Made:
+    def _blame_key(self, read: Callable[[], Made]) -> Made:
         """What `read` gives; its error names the key of the run file that is to blame."""
         try:
             return read()
@@ -286,7 +286,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         toml = read_toml(name)
         return _run_of(name, toml)
     except Problem as problem:
-        message, field = problem.message(name, toml), dotted(problem.place) or None
+        message, field = problem.message(name, toml), dotted_path(problem.place) or None
     # Outside of the handler: what Pydantic and tomllib quote must not travel along.
     raise InvalidRun(message, field=field)
 
@@ -345,7 +345,7 @@ def _disjoint(release: ReleaseSection, answer: AnswerSection | None) -> Disjoint
     if answer is not None:
         raise Problem(place, "real-valued answers cannot be declared disjoint from other releases: their charges add up. Leave it out.")
     if release.id in said.releases:
-        raise Problem((*place, "from"), f"{quoted(release.id)} is this release itself. Leave it out.")
+        raise Problem((*place, "from"), f"{quote(release.id)} is this release itself. Leave it out.")
     try:
         return Disjoint(tuple(said.releases), said.because)
     except InvalidParameter as error:

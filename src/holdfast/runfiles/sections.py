@@ -22,7 +22,7 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import DISTANCE
 from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
 from holdfast.publication.view import BASES
-from holdfast.runfiles.messages import Place, found, not_one_of, quoted, refuse
+from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.grid import MAX_PLACES
@@ -35,7 +35,7 @@ SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
 
 def _release_id(value: object) -> str:
     if not isinstance(value, str) or not is_identifier(value):
-        refuse(f'must be a text of {IDENTIFIER_RULE}. Got {found(value)}. Write id = "counties-2030-v1".')
+        refuse(f'must be a text of {IDENTIFIER_RULE}. Got {show_found(value)}. Write id = "counties-2030-v1".')
     return value
 
 
@@ -43,7 +43,7 @@ def _date(value: object) -> str:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value.isoformat()
     if not isinstance(value, str) or not is_day(value):
-        refuse(f'must be a day as year-month-day. Got {found(value)}. Write date = "2030-04-01".')
+        refuse(f'must be a day as year-month-day. Got {show_found(value)}. Write date = "2030-04-01".')
     return value
 
 
@@ -51,7 +51,7 @@ def _line(value: object) -> str:
     try:
         return name_of(value, "this")
     except InvalidParameter:
-        refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {found(value)}.")
+        refuse(f"must be a text on one line, not empty and of at most {MAX_NAME} characters. Got {show_found(value)}.")
 
 
 def _because(value: object) -> str:
@@ -60,7 +60,7 @@ def _because(value: object) -> str:
     except InvalidParameter:
         refuse(
             f"must say in words why no person is in both tables: a text on one line, of at most {MAX_BECAUSE} characters, without control "
-            f"characters. Got {found(value)}."
+            f"characters. Got {show_found(value)}."
         )
     return str(value)
 
@@ -111,7 +111,7 @@ def _separator(value: object) -> str:
 
 def _encoding(value: object) -> str:
     if not isinstance(value, str) or not is_encoding(value):
-        refuse(f'must be the name of a text encoding. Got {found(value)}. Write encoding = "windows-1252".')
+        refuse(f'must be the name of a text encoding. Got {show_found(value)}. Write encoding = "windows-1252".')
     return value
 
 
@@ -120,7 +120,7 @@ def _sensitivity(value: object) -> Fraction:
     try:
         return Fraction(exact_number()(SENSITIVITY, value))
     except InvalidKey as error:
-        refuse(error.message.replace(GOT, found(value)))
+        refuse(error.message.replace(GOT, show_found(value)))
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
@@ -129,12 +129,14 @@ def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
             refuse('must declare at least one column. Got an empty table. Write cells = {sex = ["F", "M"]}.')
         return {column: _codes(column, codes) for column, codes in value.items()}
     if not isinstance(value, list) or not all(isinstance(column, str) for column in value):
-        refuse(f'must be a list of columns, or a table of codes for each column. Got {_mixed(value)}. Write cells = ["state", "county"].')
+        refuse(
+            f'must be a list of columns, or a table of codes for each column. Got {_show_mixed(value)}. Write cells = ["state", "county"].'
+        )
     if not value:
         refuse('must name at least one column. Got an empty list. Write cells = ["state", "county"].')
     if len(set(value)) < len(value):
         twice = next(column for place, column in enumerate(value) if column in value[:place])
-        refuse(f"column {quoted(twice)} is named twice. Name each once.")
+        refuse(f"column {quote(twice)} is named twice. Name each once.")
     return value
 
 
@@ -142,19 +144,21 @@ def _codes(column: str, codes: object) -> list[str] | str:
     if isinstance(codes, str):
         if not codes.lower().endswith((".csv", ".tsv", ".gz", ".parquet", ".xlsx", ".hrc")):
             refuse(
-                f"column {quoted(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). "
-                f"Got {found(codes)}."
+                f"column {quote(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). "
+                f"Got {show_found(codes)}."
             )
         return codes
     if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
-        refuse(f'column {quoted(column)} needs a list of codes, each a text. Got {_mixed(codes)}. Write {quoted(column)} = ["01", "02"].')
+        refuse(
+            f'column {quote(column)} needs a list of codes, each a text. Got {_show_mixed(codes)}. Write {quote(column)} = ["01", "02"].'
+        )
     return codes
 
 
-def _mixed(value: object) -> str:
+def _show_mixed(value: object) -> str:
     """What was found; in a list, the first item that is no text."""
     wrong = [item for item in value if not isinstance(item, str)] if isinstance(value, list) else []
-    return f"a list with {found(wrong[0])}" if wrong else found(value)
+    return f"a list with {show_found(wrong[0])}" if wrong else show_found(value)
 
 
 def _path(value: object) -> object:
@@ -165,7 +169,7 @@ def _path(value: object) -> object:
 
 def _view_base(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value not in BASES:
-        refuse(f"must be one of {', '.join(map(str, BASES))}. Got {found(value)}. Write view_base = 1, or leave it out.")
+        refuse(f"must be one of {', '.join(map(str, BASES))}. Got {show_found(value)}. Write view_base = 1, or leave it out.")
     return value
 
 
@@ -179,7 +183,7 @@ def _values(value: object) -> object:
     """One whole number for all sums, or a list with one for each."""
     whole = [value] if not isinstance(value, list) else value
     if not whole or not all(isinstance(item, int) and not isinstance(item, bool) for item in whole):
-        refuse(f"must be a whole number, or a list with one for each sum. Got {found(value)}. Write values = 0.")
+        refuse(f"must be a whole number, or a list with one for each sum. Got {show_found(value)}. Write values = 0.")
     return value
 
 
@@ -205,7 +209,7 @@ def _label(value: object) -> str:
     try:
         check_label(value)
     except InvalidParameter:
-        refuse(f"must be {LABEL_FORM}. Got {found(value)}.")
+        refuse(f"must be {LABEL_FORM}. Got {show_found(value)}.")
     return str(value)
 
 
@@ -213,7 +217,7 @@ def _code_columns(value: object) -> str | list[str]:
     """One column of a codes file, or several whose codes together have a label."""
     if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(column, str) for column in value)):
         return value
-    refuse(f'must be a column, or a list of columns. Got {found(value)}. Write code = "county", or code = ["state", "county"].')
+    refuse(f'must be a column, or a list of columns. Got {show_found(value)}. Write code = "county", or code = ["state", "county"].')
 
 
 Texts = Annotated[list[str], Field(min_length=1)]

@@ -73,7 +73,7 @@ class BoundedBlock:
         return len(self.lower)
 
     @cached_property
-    def kept(self) -> Ints:
+    def kept_matrix(self) -> Ints:
         """The kept sums as a matrix."""
         return np.array(self.equalities, dtype=np.int64).reshape(len(self.equalities), self.cells)
 
@@ -86,7 +86,7 @@ class BoundedBlock:
         """A reduced basis of the moves, as columns."""
         if not self.equalities:
             return np.eye(self.cells, dtype=np.int64)
-        return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(self.kept)))
+        return algebra.to_numpy(algebra.reduced_basis(algebra.kernel_basis(self.kept_matrix)))
 
     def room(self, counts: Ints) -> Room:
         """What these tables leave, one table a row."""

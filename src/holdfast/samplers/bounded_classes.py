@@ -324,12 +324,12 @@ class BoundedClasses:
     def __init__(self, block: BoundedBlock, epsilon: Fraction, *, relative: float | None = None) -> None:
         """`relative` wider than the proven error changes the running time and nothing else: for tests."""
         self.block, self.epsilon = block, epsilon
-        columns = np.concatenate([block.kept, block.cuts])
+        columns = np.concatenate([block.kept_matrix, block.cuts])
         classes, of_cell = np.unique(columns, axis=1, return_inverse=True)
         self.order = np.argsort(of_cell.reshape(-1), kind="stable")
         sizes = np.bincount(of_cell.reshape(-1))
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
-        kept, self.cuts = np.split(classes, [len(block.kept)])
+        kept, self.cuts = np.split(classes, [len(block.kept_matrix)])
         self.points = ClassPoints(_class_moves(kept), len(sizes))
         self.reach = reach_for(block.cells, epsilon, TAIL_BITS)
         self._check_size()

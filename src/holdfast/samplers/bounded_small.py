@@ -75,7 +75,7 @@ class BoundedSmall:
 
     def __init__(self, block: BoundedBlock, epsilon: Fraction) -> None:
         self.block, self.epsilon = block, epsilon
-        matrix = as_matrix(block.kept) if len(block.kept) else None
+        matrix = as_matrix(block.kept_matrix) if len(block.kept_matrix) else None
         if matrix is None:
             self.pivots = Pivots((), tuple(range(block.cells)), (), ())
         else:

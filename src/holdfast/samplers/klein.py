@@ -189,7 +189,7 @@ class EnclosedCoordinate(Coordinate):
         return ball(self.sigma_squared / high).union(ball(self.sigma_squared / low)), -ball(least).union(ball(most))
 
     def chance(self, p: int, start: int, v: Sequence[int]) -> Balls:
-        def kept() -> arb:
+        def enclose_kept() -> arb:
             s_squared, centre = self._balls(v)
             V, d = ball(self.V), centre - start
             K = (V - s_squared) / (2 * s_squared * V)
@@ -199,7 +199,7 @@ class EnclosedCoordinate(Coordinate):
             found = [(-(p - q) * (K * (p + q) - d / s_squared)).exp() for q in nearest]
             return reduce(arb.union, found)
 
-        return kept
+        return enclose_kept
 
     def theta_ratio(self, v: Sequence[int]) -> Balls:
         return lambda: theta_ratio_enclosed(self.s_squared, *self._balls(v))

@@ -81,7 +81,7 @@ class Subspace:
         return cls(cells, fmpq_mat(0, cells))
 
     @classmethod
-    def spanned(cls, rows: Any, cells: int) -> Subspace:
+    def span(cls, rows: Any, cells: int) -> Subspace:
         """The subspace that these rational rows span."""
         return Subspace(cells, cls(cells, read_matrix(rows, "rows", cells)).vectors)
 
@@ -115,7 +115,7 @@ class Subspace:
     def __and__(self, other: Subspace) -> Subspace:
         """The intersection."""
         self._check_cells(other)
-        return Subspace(self.cells, _stacked(self.normals, other.normals))
+        return Subspace(self.cells, _stack_rows(self.normals, other.normals))
 
     def beside(self, other: Subspace) -> Subspace:
         """V x W in R^(n + n')."""
@@ -135,7 +135,7 @@ class Subspace:
         """{w : T^T w in V} for a k x n matrix T: the combinations of T y that look at the part of y in V only."""
         return Subspace(matrix.nrows(), self.normals * matrix.transpose())
 
-    def projected(self, vector: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    def project(self, vector: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Pi_V v, in rationals."""
         v = fmpq_mat(self.cells, 1, [fmpq(x.numerator, x.denominator) for x in vector])
         if self.normals.nrows():
@@ -225,7 +225,7 @@ class Invariants:
         return f"Invariants({self.rank} independent rows over {self.cells} answers; {self.free} free dimensions)"
 
 
-def _stacked(first: fmpq_mat, second: fmpq_mat) -> fmpq_mat:
+def _stack_rows(first: fmpq_mat, second: fmpq_mat) -> fmpq_mat:
     return fmpq_mat(first.nrows() + second.nrows(), first.ncols(), [*first.entries(), *second.entries()])
 
 

@@ -112,7 +112,7 @@ class CountColumn:
                 f"{self._what.capitalize()}s must be whole numbers. Column {self._name!r} of {self._source} has type {array.type}. "
                 + self._advice
             )
-        self._chunks.append(self._checked(integers))
+        self._chunks.append(self._check_integers(integers))
         self._rows += len(integers)
 
     def finish(self) -> NDArray[np.int64]:
@@ -129,7 +129,7 @@ class CountColumn:
         self._refuse_first(pc.invert(right.fill_null(False) if right.null_count else right))
         return text.cast(pa.uint64())
 
-    def _checked(self, integers: Any) -> NDArray[np.int64]:
+    def _check_integers(self, integers: Any) -> NDArray[np.int64]:
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -13,7 +13,7 @@ from holdfast.errors import EmptyTable, InvalidCode, OutsideUniverse, TooManyRec
 from holdfast.tables.cells import Indices
 from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_unicode, invalid_record_key, record_key_sql, text_array
 from holdfast.tables.readers import Source, find_columns
-from holdfast.tables.session import Session, guarded, private_session
+from holdfast.tables.session import Session, private_session, run_guarded
 from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import TEXT_SUFFIXES
 from holdfast.tables.universe import Universe, check_counts_fit
@@ -84,7 +84,7 @@ def observed_cells(source: Source, columns: tuple[str, ...], *, allow_similar_co
         places = code_places(source, columns)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sql = f"SELECT DISTINCT {names} FROM {source.scan(session, places)}"
-        found = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+        found = run_guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
     return observed_universe(source, columns, code_arrays(source, columns, found), allow_similar_codes)[0]
 
 
@@ -125,10 +125,10 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
         sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
         logger.debug("Counting the records of %s by %s", source.label, ", ".join(columns))
         sql = f"SELECT {names}, count(*) AS n{sums} FROM {records} GROUP BY {names}"
-        counted = guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
+        counted = run_guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
         if key is not None and counted.column("keyed") != counted.column("n"):
             first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {key} AS k FROM {records}) WHERE k IS NULL"
-            ((row,),) = guarded(source.label, lambda: session.connection.sql(first).fetchall())
+            ((row,),) = run_guarded(source.label, lambda: session.connection.sql(first).fetchall())
             raise invalid_record_key(str(others.record_key), row, source.label)
     arrays = code_arrays(source, columns, counted)
     sizes = counted.column("n").to_numpy().astype(np.int64, copy=False)
@@ -161,7 +161,7 @@ def rereadable(source: Source, session: Session, records: str) -> str:
     """SQL for the same records that can be read more than once: a stream gives them only once."""
     if source.path is not None and records != "input":
         return records
-    guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS SELECT * FROM {records}"))
+    run_guarded(source.label, lambda: session.connection.execute(f"CREATE TEMP TABLE records AS SELECT * FROM {records}"))
     return "records"
 
 
@@ -170,7 +170,7 @@ def check_identifier(source: Source, session: Session, records: str, key: str, n
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() in TEXT_SUFFIXES else "")
     sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
     ask = f"SELECT EXISTS (SELECT 1 FROM {records} WHERE {absent}), EXISTS ({sizes})"
-    ((missing, exceeding),) = guarded(source.label, lambda: session.connection.sql(ask).fetchall())
+    ((missing, exceeding),) = run_guarded(source.label, lambda: session.connection.sql(ask).fetchall())
     if missing:
         raise TooManyRecords(f"In column {name!r} of {source.label}, records have no identifier. Fill it in, so that it can be checked.")
     if exceeding:

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput
 from holdfast.tables.postgres import look_up_names, open_engine
-from holdfast.tables.session import BATCH_ROWS, arrow_batches, confine, guarded, guarded_error, identifier
+from holdfast.tables.session import BATCH_ROWS, arrow_batches, confine, guarded_error, identifier, run_guarded
 from holdfast.tables.text_files import file_trouble
 
 _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
@@ -79,7 +79,7 @@ def open_query(
             f"A database URL needs a query. Got {type(query).__name__}. Write a SELECT statement as query.", field="query"
         )
     label = f"the {scheme} query"
-    with _limited(QUERY_SECONDS if seconds is None else seconds, label) as limit:
+    with _limit_time(QUERY_SECONDS if seconds is None else seconds, label) as limit:
         opened = _open_duckdb(url, label, limit) if scheme == "duckdb" else _open_sqlalchemy(url, label, scheme, limit)
         with opened as run:
             names, reader = _answer(_in_time(run, limit), query, only, label)
@@ -118,7 +118,7 @@ class _Limit:
 
 
 @contextmanager
-def _limited(seconds: float, label: str) -> Iterator[_Limit]:
+def _limit_time(seconds: float, label: str) -> Iterator[_Limit]:
     """A clock beside the query, in a thread of its own."""
     limit, left = _Limit(seconds, label), threading.Event()
     clock = threading.Thread(target=limit.watch, args=(left,), daemon=True)
@@ -133,7 +133,7 @@ def _limited(seconds: float, label: str) -> Iterator[_Limit]:
 def _in_time(run: Run, limit: _Limit) -> Run:
     """The same, with one error for whatever a database says when it is stopped."""
 
-    def told(work: Callable[[], Any]) -> Any:
+    def run_in_time(work: Callable[[], Any]) -> Any:
         try:
             made = work()
         except Exception:
@@ -144,20 +144,20 @@ def _in_time(run: Run, limit: _Limit) -> Run:
         return made
 
     def batches(reader: Any) -> Iterator[Any]:
-        while (batch := told(lambda: next(reader, None))) is not None:
+        while (batch := run_in_time(lambda: next(reader, None))) is not None:
             yield batch
 
     def rows(make: Callable[[], Any]) -> Any:
         import pyarrow as pa
 
-        reader = told(make)
+        reader = run_in_time(make)
         return pa.RecordBatchReader.from_batches(reader.schema, batches(reader))
 
-    def timed(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
-        names, make = told(lambda: run(query))
+    def run_timed(query: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+        names, make = run_in_time(lambda: run(query))
         return names, lambda: rows(make)
 
-    return timed
+    return run_timed
 
 
 Run: TypeAlias = Callable[[str], tuple[tuple[str, ...], Callable[[], Any]]]
@@ -172,14 +172,14 @@ def _answer(run: Run, query: str, only: Sequence[str] | None, label: str) -> tup
             names, _ = run(f"SELECT * FROM {inner} LIMIT 0")
             if all(names.count(name) == 1 for name in only):
                 _, rows = run(f"SELECT {', '.join(map(identifier, only))} FROM {inner}")
-                return names, guarded(label, rows)
+                return names, run_guarded(label, rows)
         except Exception:  # a statement that cannot stand there, or a wrong one: what is wrong is told of the statement itself
             names = ()
-    names, rows = _prepared(run, query, label)
-    return names, guarded(label, rows)
+    names, rows = _prepare_query(run, query, label)
+    return names, run_guarded(label, rows)
 
 
-def _prepared(run: Run, query: str, label: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
+def _prepare_query(run: Run, query: str, label: str) -> tuple[tuple[str, ...], Callable[[], Any]]:
     """As `run`; a statement that the database does not understand is refused in the database's own words."""
     try:
         return run(query)
@@ -219,7 +219,7 @@ def _open_duckdb(url: str, label: str, limit: _Limit) -> Iterator[Run]:
     file = os.path.abspath(path)  # a name such as md:x is else a service on the network, and pg:x a database to connect to
     folder = tempfile.mkdtemp(prefix="holdfast-")
     try:
-        connection = guarded(label, lambda: duckdb.connect(file, read_only=True, config={"temp_directory": f"{folder}/spill"}))
+        connection = run_guarded(label, lambda: duckdb.connect(file, read_only=True, config={"temp_directory": f"{folder}/spill"}))
         try:
             confine(connection, [])
             limit.stop = connection.interrupt
@@ -241,10 +241,10 @@ def _open_duckdb(url: str, label: str, limit: _Limit) -> Iterator[Run]:
 def _open_sqlalchemy(url: str, label: str, scheme: str, limit: _Limit) -> Iterator[Run]:
     engine = _engine(url, label, scheme)
     try:
-        connection = _connected(engine, label, scheme)
+        connection = _connect(engine, label, scheme)
         try:
             refused = _guard(connection.connection.driver_connection, scheme, limit)
-            left_out = guarded(label, lambda: look_up_names(connection)) if scheme == "postgresql" else ()
+            left_out = run_guarded(label, lambda: look_up_names(connection)) if scheme == "postgresql" else ()
             # Without parameters, so that a colon or a per cent sign in the query means what it means to the database.
             streaming = connection.execution_options(stream_results=True, no_parameters=True, **_READ_ONLY.get(scheme, {}))
 
@@ -295,7 +295,7 @@ def _guard(raw: Any, scheme: str, limit: _Limit) -> list[int]:
         limit.stop = raw.cancel
         return refused
 
-    def allowed(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action == sqlite3.SQLITE_PRAGMA:
             harmless = first in _HARMLESS_PRAGMAS
         else:
@@ -304,12 +304,12 @@ def _guard(raw: Any, scheme: str, limit: _Limit) -> list[int]:
             refused.append(action)
         return sqlite3.SQLITE_OK if harmless else sqlite3.SQLITE_DENY
 
-    raw.set_authorizer(allowed)
+    raw.set_authorizer(authorize)
     raw.set_progress_handler(limit.is_over, _STEPS)
     return refused
 
 
-def _connected(engine: Any, label: str, scheme: str) -> Any:
+def _connect(engine: Any, label: str, scheme: str) -> Any:
     try:
         return engine.connect()
     except Exception:
@@ -399,7 +399,7 @@ def _array(name: str, values: list[Any], label: str) -> Any:
     if kinds == {Decimal}:
         return pa.array(values, pa.decimal256(76, max(0, *(-_exponent(value) for value in values if value is not None))))
     if len(kinds) > 1:
-        raise _mixed(name, label)
+        raise _mixed_types_error(name, label)
     return pa.array(values)
 
 
@@ -413,10 +413,10 @@ def _cast(arrays: list[Any], schema: Any, label: str) -> list[Any]:
     fitting = []
     for array, field in zip(arrays, schema, strict=True):
         if array.type != field.type and array.null_count < len(array):
-            raise _mixed(field.name, label)
+            raise _mixed_types_error(field.name, label)
         fitting.append(array if array.type == field.type else array.cast(field.type))
     return fitting
 
 
-def _mixed(name: str, label: str) -> HoldfastError:
+def _mixed_types_error(name: str, label: str) -> HoldfastError:
     return UnreadableInput(f"Column {name!r} of {label} holds values of several types. Cast it in the query, such as CAST({name} AS TEXT).")

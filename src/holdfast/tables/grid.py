@@ -31,7 +31,7 @@ def check_on_grid(on_grid: object) -> None:
 
 
 @dataclass(frozen=True)
-class Grid:
+class AnswerGrid:
     """Which values there are, and how far one person can move them: public.
 
     l1, l2_squared:  the sensitivity of the answers, in values: the l1 distance, or the SQUARE of the l2 distance, of the answers of two

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from holdfast.display import count_of, listed
+from holdfast.display import count_of, list_names
 from holdfast.errors import InvalidHierarchy, InvalidParameter, UnreadableInput
 from holdfast.tables.readers import open_source, read_codes
 
@@ -221,7 +221,7 @@ class Hierarchy:
 
     def __repr__(self) -> str:
         counts = f"{count_of(len(self._depth), 'code')}, {count_of(len(self._leaves), 'leaf', 'leaves')}"
-        return f"Hierarchy({counts}, levels {listed(self._names)})"
+        return f"Hierarchy({counts}, levels {list_names(self._names)})"
 
     def _walk(self, children: Mapping[str | None, Sequence[str]]) -> None:
         """Depth first: the leaves under any node lie side by side. A code is put back once, to be closed after its children."""
@@ -286,7 +286,7 @@ def _add(parents: dict[str, str | None], code: str, parent: str | None, place: s
         raise InvalidHierarchy(f"Codes must be texts. Got {type(wrong).__name__} at {place}. Write '01', not 1.")
     if code in parents and parents[code] != parent:
         raise InvalidHierarchy(
-            f"Code {code!r} has two parents, {_named(parents[code])} and {_named(parent)} ({place}). "
+            f"Code {code!r} has two parents, {_name_parent(parents[code])} and {_name_parent(parent)} ({place}). "
             "A code lies in one place; make codes distinct, such as by putting the parent's code in front."
         )
     if code in parents and not repeat:
@@ -347,7 +347,7 @@ def _pairs_of_columns(data: Any, code: str, parent: str) -> list[tuple[str, str 
     return [(children[child], None if top < 0 else above[top]) for child, top in distinct]
 
 
-def _named(parent: str | None) -> str:
+def _name_parent(parent: str | None) -> str:
     return "the top" if parent is None else repr(parent)
 
 

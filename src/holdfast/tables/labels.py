@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.display import listed, named_codes, shorten
+from holdfast.display import list_names, named_codes, shorten
 from holdfast.errors import InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.readers import open_source, read_codes
 
@@ -49,7 +49,7 @@ class ColumnLabels:
             check_label(text)
 
     @cached_property
-    def _shared(self) -> frozenset[tuple[Codes, str]]:
+    def _shared_labels(self) -> frozenset[tuple[Codes, str]]:
         """Labels that several codes have under the same codes of the other columns."""
         times = Counter((codes[:-1], label) for codes, label in self.codes.items())
         return frozenset(pair for pair, number in times.items() if number > 1)
@@ -57,7 +57,7 @@ class ColumnLabels:
     def label(self, codes: Codes) -> str | None:
         """The label of these codes, the code behind it where others have the same; None where they have none."""
         found = self.codes.get(codes)
-        return f"{found} ({codes[-1]})" if found is not None and (codes[:-1], found) in self._shared else found
+        return f"{found} ({codes[-1]})" if found is not None and (codes[:-1], found) in self._shared_labels else found
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,15 @@ class Labels:
         found = list(dict.fromkeys(own[-1] for own, label in labelled.items() if label == text and own[-1] in codes))
         if not found:
             return ""
-        return f"{shorten(text)!r} is the label of code{'s' if len(found) > 1 else ''} {listed(found, show=repr)} of column {column}"
+        return f"{shorten(text)!r} is the label of code{'s' if len(found) > 1 else ''} {list_names(found, show=repr)} of column {column}"
 
-    def named(self, codes: Mapping[str, str]) -> str:
+    def name_cell(self, codes: Mapping[str, str]) -> str:
         """ "Cook County, women, 18 to 24", and "age=18" for a column without labels."""
         return ", ".join(self.code(column, codes) or named_codes([(self.column(column), code)]) for column, code in codes.items())
 
-    def fitted(self, universe: Universe) -> Labels:
+    def fit_to(self, universe: Universe) -> Labels:
         """Those that this table uses; refused where a column or a code does not fit."""
-        made = Labels(tuple(_fitted(given, universe) for given in self.columns))
+        made = Labels(tuple(_fit_column(given, universe) for given in self.columns))
         if (number := sum(len(given.codes) for given in made.columns)) > MOST_LABELS:
             raise RequestTooLarge(f"Labels are written to the card, {MOST_LABELS:,} at most. Got {number:,}. Label fewer columns.")
         return made
@@ -122,11 +122,11 @@ class Labels:
 NO_LABELS = Labels()
 
 
-def _fitted(given: ColumnLabels, universe: Universe) -> ColumnLabels:
+def _fit_column(given: ColumnLabels, universe: Universe) -> ColumnLabels:
     for column in given.by:
         if column not in universe.columns:
             raise UnknownColumn(f"Labels go by column {column!r}, which the table does not have: {', '.join(universe.columns)}.")
-    known = [_known(universe, column) for column in given.by]
+    known = [_known_codes(universe, column) for column in given.by]
     kept = {codes: label for codes, label in given.codes.items() if all(code in among for code, among in zip(codes, known, strict=True))}
     if given.strict and len(kept) < len(given.codes):
         wrong = next(codes for codes in given.codes if codes not in kept)
@@ -136,7 +136,7 @@ def _fitted(given: ColumnLabels, universe: Universe) -> ColumnLabels:
     return replace(given, codes=kept)
 
 
-def _known(universe: Universe, column: str) -> Collection[str]:
+def _known_codes(universe: Universe, column: str) -> Collection[str]:
     places = universe.codes.places(column)
     tree = universe.hierarchies.get(column)
     return places if tree is None else {*places, *tree.nodes}

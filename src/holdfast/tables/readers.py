@@ -36,11 +36,11 @@ from holdfast.tables.session import (
     Session,
     arrow_batches,
     bad_line,
-    guarded,
     guarded_batches,
     identifier,
     private_session,
-    quoted,
+    quote_sql,
+    run_guarded,
 )
 from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, header_on_one_line, plain_text
 
@@ -110,7 +110,7 @@ def open_source(
     elif hasattr(data, "__arrow_c_stream__"):
         reading.refuse("a frame", "separator", "encoding", "sheet")
         label = f"the {type(data).__module__.split('.')[0]} {type(data).__name__}"
-        yield StreamSource(label, guarded(label, lambda: _stream_reader(data)))
+        yield StreamSource(label, run_guarded(label, lambda: _stream_reader(data)))
     else:
         raise UnreadableInput(f"Data of type {type(data).__name__} cannot be read. {_KINDS} A polars LazyFrame needs .collect() first.")
 
@@ -140,7 +140,7 @@ def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
     close = [plain[found] for found in get_close_matches(name.strip().casefold(), list(plain), cutoff=0.6 if named else 0.8)]
     near = f"Did you mean {' or '.join(map(repr, close))}? " if close and name not in names else ""
     if named:
-        return f"{near}Its columns: {_listed(names)}."
+        return f"{near}Its columns: {_list_some(names)}."
     odd = " Most names in its first line are empty: is it a title? Take it out." if 2 * list(names).count("") >= len(names) > 1 else ""
     return f"{near}It has {len(names)} columns, none of those asked for.{odd}"
 
@@ -172,7 +172,7 @@ def read_table(
                     number.add(array)
         return [column.finish() for column in codes], [column.finish() for column in counts]
 
-    finished, checked = guarded(source.label, collect)
+    finished, checked = run_guarded(source.label, collect)
     return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
 
 
@@ -195,8 +195,8 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
         reading.refuse(label, "sheet")
         with plain_text(path, label, reading.encoding) as plain:
             logger.debug("Opened %s as text (encoding %s)", label, reading.encoding or "as the file shows")
-            separator = reading.separator or guarded(label, lambda: find_separator(plain, label, "\t" if suffix == ".tsv" else ","))
-            source = guarded(label, lambda: CsvSource(label, plain, separator))
+            separator = reading.separator or run_guarded(label, lambda: find_separator(plain, label, "\t" if suffix == ".tsv" else ","))
+            source = run_guarded(label, lambda: CsvSource(label, plain, separator))
             with header_on_one_line(plain, label, source.names) as source.path:
                 yield source
         return
@@ -205,7 +205,7 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
         yield ExcelSource(label, path, reading.sheet)
         return
     reading.refuse(label, "sheet")
-    yield guarded(label, lambda: ParquetSource(label, path))
+    yield run_guarded(label, lambda: ParquetSource(label, path))
 
 
 class CsvSource:
@@ -242,7 +242,7 @@ class CsvSource:
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
         with private_session(self.path) as session:
             sql = f"SELECT {', '.join(f'f{i}' for i in columns)} FROM {self._read_csv(session)}"
-            reader = guarded(self.label, lambda: arrow_batches(session.connection.sql(sql)))
+            reader = run_guarded(self.label, lambda: arrow_batches(session.connection.sql(sql)))
             for batch in guarded_batches(self.label, reader):
                 yield batch.columns
 
@@ -256,8 +256,8 @@ class CsvSource:
         assert session.file is not None
         columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
-            f"read_csv({quoted(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, "
-            f"delim = {quoted(self._separator)}, quote = '\"', "
+            f"read_csv({quote_sql(session.file)}, columns = {{{columns}}}, auto_detect = false, header = true, "
+            f"delim = {quote_sql(self._separator)}, quote = '\"', "
             "escape = '\"', strict_mode = true, null_padding = false, ignore_errors = false, allow_quoted_nulls = false, "
             "encoding = 'utf-8')"
         )
@@ -310,7 +310,7 @@ class ParquetSource:
             return _register(session, self.batches(columns), [self._schema.types[i] for i in columns])
         assert session.file is not None
         fields = ", ".join(f"{identifier(self.names[i])} AS c{place}" for place, i in enumerate(columns))
-        return f"(SELECT {fields} FROM read_parquet({quoted(session.file)}))"
+        return f"(SELECT {fields} FROM read_parquet({quote_sql(session.file)}))"
 
 
 class StreamSource:
@@ -356,7 +356,7 @@ def _stream_reader(data: Any) -> Any:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_some(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:20]))
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"
 

@@ -1,6 +1,6 @@
 """A DuckDB of our own for one piece of work: it can open one file and nothing else, and its temporary files are private and removed.
 
-Messages of DuckDB, Arrow and database drivers quote the data they stumble over. `guarded` replaces them by messages that do not, and
+Messages of DuckDB, Arrow and database drivers quote the data they stumble over. `run_guarded` replaces them by messages that do not, and
 leaves no trace of the original behind (not even as the context of the new exception).
 """
 
@@ -72,7 +72,7 @@ def private_session(path: Path | None = None) -> Iterator[Session]:
 
 def confine(connection: Any, files: list[str]) -> None:
     """Close the connection to everything but these files, for good."""
-    connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+    connection.execute(f"SET allowed_paths = [{', '.join(map(quote_sql, files))}]")
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_external_access = false")
@@ -85,7 +85,7 @@ def arrow_batches(relation: Any) -> Any:
     return make(BATCH_ROWS)
 
 
-def quoted(text: str) -> str:
+def quote_sql(text: str) -> str:
     """An SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -95,7 +95,7 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def guarded(label: str, work: Callable[[], T]) -> T:
+def run_guarded(label: str, work: Callable[[], T]) -> T:
     """The result of `work`; a failure that is not ours becomes an UnreadableInput that quotes nothing, or a MemoryError without text."""
     failure: Exception
     try:
@@ -105,7 +105,7 @@ def guarded(label: str, work: Callable[[], T]) -> T:
     except MemoryError:
         failure = MemoryError()
     except Exception as error:
-        failure = _described(error, label)
+        failure = _describe_error(error, label)
     raise failure  # outside the except block: the original must not hang on as its context
 
 
@@ -113,13 +113,13 @@ def guarded_batches(label: str, batches: Iterable[T]) -> Iterator[T]:
     """The same for an iterator that may fail at any step."""
     iterator = iter(batches)
     while True:
-        batch = guarded(label, lambda: next(iterator, None))
+        batch = run_guarded(label, lambda: next(iterator, None))
         if batch is None:
             return
         yield batch
 
 
-def _described(error: Exception, label: str) -> UnreadableInput:
+def _describe_error(error: Exception, label: str) -> UnreadableInput:
     """Only fixed phrases and a line number are taken from the original message."""
     if isinstance(error, PermissionError):
         return UnreadableInput(f"{label[:1].upper()}{label[1:]} may not be read by this user. Ask for the permission to read it.")

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.display import listed
+from holdfast.display import list_names
 from holdfast.errors import InvalidCode
 
 _IGNORABLE = (
@@ -58,7 +58,7 @@ LOOK_ALIKES = str.maketrans({odd: plain for odds, plains in _PAIRS for odd, plai
 _IN_A_HURRY = str.maketrans({"0": "O", "1": "l", "I": "l", "|": "l"})
 
 
-def folded(code: str) -> str:
+def fold_code(code: str) -> str:
     """The code without what does not tell codes apart: blanks and marks that do not print, case, Unicode form (NFKC)."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", code).casefold())
     seen = (letter for letter in plain if not (letter.isspace() or letter in _UNSEEN or unicodedata.category(letter) in ("Cf", "Cc")))
@@ -81,7 +81,7 @@ def similar_codes(codes: Any) -> list[tuple[str, ...]]:
             return []
     else:
         odd = pc.invert(plain)
-        folds = pc.replace_with_mask(folds, odd, pa.array([folded(code) for code in codes.filter(odd).to_pylist()], pa.string()))
+        folds = pc.replace_with_mask(folds, odd, pa.array([fold_code(code) for code in codes.filter(odd).to_pylist()], pa.string()))
     if len(folds.unique()) == len(folds):
         return []
     groups: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ def check_similar(column: str, codes: Any, *, allowed: bool, show: bool = True) 
     if allowed or not (found := similar_codes(codes)):
         return
     texts = [" and ".join(map(repr, group)) for group in found]
-    shown = f": {listed(texts, _SHOWN)}" if show else ""
+    shown = f": {list_names(texts, _SHOWN)}" if show else ""
     raise InvalidCode(
         f"Codes of column {column!r} differ only in blanks, case or Unicode form{shown}. Each would be a code with totals of its own. "
         "Write them alike at the source, or say that they differ: allow_similar_codes = true under [table] of a run file, "
@@ -111,7 +111,7 @@ def skeletons(name: str) -> frozenset[str]:
     """
     plain = unicodedata.normalize("NFKC", name)
     as_written = plain.translate(LOOK_ALIKES).translate(_IN_A_HURRY)
-    return frozenset(folded(text).translate(LOOK_ALIKES) for text in (plain, as_written))
+    return frozenset(fold_code(text).translate(LOOK_ALIKES) for text in (plain, as_written))
 
 
 def look_alike(name: str, others: Iterable[str]) -> str | None:

@@ -153,10 +153,10 @@ class Population:
         _checked_count(areas * width, "the number of cells", 0, MAX_CELLS, higher)
         columns: dict[str, Any] = {}
         for name in LEVELS[: LEVELS.index(level) + 1]:
-            columns[name] = _encoded(np.repeat(self._place(level, name).astype(np.int32), width), _text(self.codes[name], name))
+            columns[name] = _encode_column(np.repeat(self._place(level, name).astype(np.int32), width), _text(self.codes[name], name))
         for i, column in enumerate(by):
             inner = np.repeat(np.arange(sizes[i], dtype=np.int8), prod(sizes[i + 1 :]))
-            columns[column] = _encoded(np.tile(inner, areas * prod(sizes[:i])), _CODES[column])
+            columns[column] = _encode_column(np.tile(inner, areas * prod(sizes[:i])), _CODES[column])
         return pa.table(columns | {"count": self._tabulate(level, by, width)})
 
     def save(self, path: str | Path, what: str = "counts", *, level: str = "county", by: Iterable[str] = ()) -> Path:
@@ -198,8 +198,8 @@ class Population:
         for level in LEVELS:
             place = self._place("block", level, chunk.blocks)
             codes = _text(self.codes[level][place[0] : place[-1] + 1], level)
-            columns.append(_encoded((place - place[0]).astype(np.int32)[chunk.block], codes))
-        columns += [_encoded(chunk.column(name).view(np.int8), _CODES[name]) for name in ("age", "sex", "gq")]
+            columns.append(_encode_column((place - place[0]).astype(np.int32)[chunk.block], codes))
+        columns += [_encode_column(chunk.column(name).view(np.int8), _CODES[name]) for name in ("age", "sex", "gq")]
         return pa.record_batch(columns, schema=schema)
 
     def _tabulate(self, level: str, by: tuple[str, ...], width: int) -> Integers:
@@ -239,18 +239,18 @@ class _Chunk:
 
     @property
     def hispanic(self) -> Bytes:
-        return np.asarray(self._drawn[0] < _HISPANIC, dtype=np.uint8)
+        return np.asarray(self._draws[0] < _HISPANIC, dtype=np.uint8)
 
     @property
     def race(self) -> Bytes:
         """Groups as digits of a number, less one: nobody belongs to none."""
-        first, second, more = self._drawn[1], self._drawn[2], self._drawn[3]
+        first, second, more = self._draws[1], self._draws[2], self._draws[3]
         groups = _FIRST_GROUP[first >> 8]
         groups = np.where(second < _SECOND_GROUP, groups | 1 << second % 6, groups)
         return np.asarray(np.where(more < _OTHER_GROUPS, groups | 1 + more % 63, groups) - 1, dtype=np.uint8)
 
     @cached_property
-    def _drawn(self) -> NDArray[np.uint16]:
+    def _draws(self) -> NDArray[np.uint16]:
         """Four draws for each person."""
         assert self.origins is not None
         return _halves(self.origins, 4 * len(self.block)).reshape(-1, 4).T
@@ -390,7 +390,7 @@ def _text(numbers: Integers, level: str) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(digits + np.uint8(ord("0"))))
 
 
-def _encoded(places: NDArray[Any], codes: Any) -> pa.DictionaryArray:
+def _encode_column(places: NDArray[Any], codes: Any) -> pa.DictionaryArray:
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(places), codes if isinstance(codes, pa.Array) else pa.array(codes))

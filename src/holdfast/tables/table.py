@@ -11,13 +11,13 @@ from typing import Any, Literal, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import count_of, html_table, listed, shorten
+from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.formats import save_frame
 from holdfast.tables.frames import Frames
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
@@ -69,7 +69,7 @@ class Table(Frames):
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: Grid | None = None,
+        grid: AnswerGrid | None = None,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
@@ -86,7 +86,7 @@ class Table(Frames):
         max_records: int | None,
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: Grid | None = None,
+        grid: AnswerGrid | None = None,
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
@@ -282,7 +282,7 @@ class Table(Frames):
         return self._max_records
 
     @property
-    def grid(self) -> Grid | None:
+    def grid(self) -> AnswerGrid | None:
         """Where these are answers in steps of a grid: the grid; None for counts."""
         return self._grid
 
@@ -312,7 +312,7 @@ class Table(Frames):
 
     def __repr__(self) -> str:
         keys = "" if self._cell_keys is None else " and cell keys"
-        columns = listed(self._universe.columns)
+        columns = list_names(self._universe.columns)
         return f"Table({len(self)} cells by {columns}; {self._universe.support}; protects {shorten(self._protect)}; counts{keys} hidden)"
 
     def _repr_html_(self) -> str:
@@ -337,7 +337,7 @@ class Table(Frames):
         )
 
 
-def _check_answers(steps: NDArray[np.int64], grid: Grid) -> None:
+def _check_answers(steps: NDArray[np.int64], grid: AnswerGrid) -> None:
     if np.any(steps <= -COUNT_LIMIT) or np.any(steps >= COUNT_LIMIT):
         raise RequestTooLarge(f"An answer is 2^62 steps of {grid.step_text} or more away from 0. Use fewer places.")
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from holdfast.errors import InvalidParameter, UnreadableInput
-from holdfast.tables.session import guarded
+from holdfast.tables.session import run_guarded
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -92,7 +92,7 @@ def is_encoding(name: object) -> bool:
 def plain_text(path: Path, label: str, encoding: str | None) -> Iterator[Path]:
     """The file itself if it is UTF-8 and not compressed; otherwise a private copy that is."""
     compressed = path.name.lower().endswith(".gz")
-    start = guarded(label, lambda: _first_bytes(path))
+    start = run_guarded(label, lambda: _first_bytes(path))
     if encoding is None and not compressed and start in _UTF_16:
         encoding = "utf-16"
     if not compressed and (encoding is None or codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")):
@@ -125,7 +125,7 @@ def header_on_one_line(path: Path, label: str, names: Sequence[str]) -> Iterator
         yield path
         return
     with _private_copy() as copy:
-        guarded(label, lambda: _copy_without_first_feeds(path, copy, feeds))
+        run_guarded(label, lambda: _copy_without_first_feeds(path, copy, feeds))
         yield copy
 
 

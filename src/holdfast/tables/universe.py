@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import count_of, html_table, listed, shorten
+from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
 from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
 from holdfast.tables.columns import arrow_numbers, read_only
@@ -51,7 +51,7 @@ class Codes(Mapping[str, tuple[str, ...]]):
     def __reduce__(self) -> tuple[Any, ...]:
         return Codes, (tuple(self._arrays), tuple(self._arrays.values()))
 
-    def derived(self, column: str, make: Callable[[tuple[str, ...]], T]) -> T:
+    def derive(self, column: str, make: Callable[[tuple[str, ...]], T]) -> T:
         """What a function makes of the codes of a column, made once: thousands of statements may ask. Not to be written to."""
         if (column, make) not in self._derived:
             self._derived[column, make] = make(self[column])
@@ -59,7 +59,7 @@ class Codes(Mapping[str, tuple[str, ...]]):
 
     def places(self, column: str) -> Mapping[str, int]:
         """The place of each code among the codes of its column."""
-        return self.derived(column, _places)
+        return self.derive(column, _places)
 
     def __getitem__(self, column: str) -> tuple[str, ...]:
         if column not in self._made:
@@ -75,7 +75,7 @@ class Codes(Mapping[str, tuple[str, ...]]):
     def __repr__(self) -> str:
         return (
             "{"
-            + listed([f"{shorten(repr(column), 24)}: {count_of(len(array), 'code')}" for column, array in self._arrays.items()], 120)
+            + list_names([f"{shorten(repr(column), 24)}: {count_of(len(array), 'code')}" for column, array in self._arrays.items()], 120)
             + "}"
         )
 
@@ -117,7 +117,9 @@ class Universe:
         if not codes:
             raise EmptyTable("A universe needs at least one column. Got none. Declare codes such as {'sex': ['F', 'M']}.")
         trees = {column: given for column, given in codes.items() if isinstance(given, Hierarchy)}
-        arrays = tuple(_declared(column, given.leaves() if isinstance(given, Hierarchy) else given) for column, given in codes.items())
+        arrays = tuple(
+            _declared_codes(column, given.leaves() if isinstance(given, Hierarchy) else given) for column, given in codes.items()
+        )
         for column, array in zip(codes, arrays, strict=True):
             check_similar(column, array, allowed=allow_similar_codes)
         cells = prod(map(len, arrays))
@@ -185,7 +187,7 @@ class Universe:
 
     def with_labels(self, labels: Labels) -> Universe:
         """The same cells, with words for columns and codes; refused where they do not fit."""
-        return replace(self, labels=labels.fitted(self))
+        return replace(self, labels=labels.fit_to(self))
 
     @property
     def is_public(self) -> bool:
@@ -197,7 +199,7 @@ class Universe:
 
     def __repr__(self) -> str:
         shape = "all combinations" if self.is_product else "listed cells"
-        return f"Universe({len(self)} cells by {listed(self.columns)}; {shape}; {self.support})"
+        return f"Universe({len(self)} cells by {list_names(self.columns)}; {shape}; {self.support})"
 
     def declarations(self) -> list[tuple[str, str]]:
         """What is declared, as pairs of name and value for people: cells, where they come from, and the codes of each column."""
@@ -294,7 +296,7 @@ class Universe:
         """A name a person recognises: "Cook County, women, 18 to 24" with labels. Without them "state=17, county=031": no two cells have
         the same; codes with commas and the like are quoted.
         """
-        return self.labels.named(self.cell(cell))
+        return self.labels.name_cell(self.cell(cell))
 
     def cell(self, cell: int) -> dict[str, str]:
         """The codes of one cell, by column; the inverse of `locate`."""
@@ -413,7 +415,7 @@ def _places(codes: tuple[str, ...]) -> dict[str, int]:
     return {code: place for place, code in enumerate(codes)}
 
 
-def _declared(column: str, codes: Sequence[str]) -> Any:
+def _declared_codes(column: str, codes: Sequence[str]) -> Any:
     """Declared codes as an Arrow array; they are public, so messages may show them."""
     import pyarrow as pa
 

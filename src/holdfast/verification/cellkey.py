@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.card_fields import Count, LedgerEntry, Part, PublicFile, Sha256, Text
+from holdfast.publication.card_fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
 from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, perturbed_fields
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, parse_json, read_json_text
@@ -32,21 +32,21 @@ _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
 
 
-class _Release(Part):
+class _Release(CardPart):
     id: Text
     dataset: Text
     private: bool
     ledger: LedgerEntry | None
 
 
-class _Rescaled(Part):
+class _Rescaled(CardPart):
     before: _Whole
     after: _Whole
     delta: float
     delta_before: float
 
 
-class _Settings(Part):
+class _Settings(CardPart):
     record_keys: Text
     modulus: _Whole
     size: _Whole
@@ -57,13 +57,13 @@ class _Settings(Part):
     rescaled: _Rescaled | None = None
 
 
-class _PublishedTable(Part):
+class _PublishedTable(CardPart):
     name: Text
     file: PublicFile
     cells: Count
 
 
-class CellKeyCard(Part):
+class CellKeyCard(CardPart):
     """What cellkey.json holds. Gaps and sentences are made again, whatever they hold."""
 
     schema_name: Literal["holdfast-cellkey/1"] = Field(alias="schema")

@@ -44,10 +44,10 @@ def not_inert(page: bytes) -> str | None:
     start = _START.match(text)
     if start is None:
         return "a head that does not begin with our content security policy"
-    return next(_found(text, start.end()), None)
+    return next(_find_problems(text, start.end()), None)
 
 
-def _found(text: str, at: int) -> Iterator[str]:
+def _find_problems(text: str, at: int) -> Iterator[str]:
     while (at := text.find("<", at)) >= 0:
         tag = _TAG.match(text, at)
         if tag is None:

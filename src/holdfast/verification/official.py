@@ -31,7 +31,7 @@ from holdfast.publication.listings import kept_header
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.readers import find_columns, open_source
 from holdfast.tables.text_files import Reading
 
@@ -52,16 +52,16 @@ def compare_with(
     if isinstance(against, Table):
         universe, numbers = _of_table(against, grid)
     else:
-        header, rows = _opened(Path(against), kept_header(card.table.columns), grid)
+        header, rows = _read_official(Path(against), kept_header(card.table.columns), grid)
         if rows is not None:
-            return _differences(_numbered(totals), _numbered(rows), lambda key: key[1], grid)
+            return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], grid)
         universe, numbers = _of_file(Path(against), header, card, grid)
     if set(universe.columns) == set(card.table.columns):
         return _whole(_in_order(universe, numbers, made[0].universe), moves, made[0], totals, grid)
     return _margin(universe, numbers, card, made[0], totals, grid)
 
 
-def _of_table(table: Table, grid: Grid | None) -> tuple[Universe, Numbers]:
+def _of_table(table: Table, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
     """Its cells, and the number of each."""
     if (table.grid is None) is not (grid is None):
         raise InvalidParameter(
@@ -73,7 +73,7 @@ def _of_table(table: Table, grid: Grid | None) -> tuple[Universe, Numbers]:
     return table.universe, np.array([table.grid.value(steps) for steps in table.counts.tolist()], dtype=object)
 
 
-def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], list[TotalRow] | None]:
+def _read_official(path: Path, full: list[str], grid: AnswerGrid | None) -> tuple[list[str], list[TotalRow] | None]:
     """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
@@ -88,7 +88,7 @@ def _opened(path: Path, full: list[str], grid: Grid | None) -> tuple[list[str], 
     return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)), grid)
 
 
-def _own_list(path: Path, full: list[str], grid: Grid | None) -> list[TotalRow] | None:
+def _own_list(path: Path, full: list[str], grid: AnswerGrid | None) -> list[TotalRow] | None:
     """The rows of a list with commas in UTF-8, such as a kept.csv, whatever its codes hold; None for other files."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -107,7 +107,7 @@ def _three(header: list[str]) -> list[str]:
     return [header[0], header[1], header[-1]]
 
 
-def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: Grid | None) -> list[TotalRow]:
+def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: AnswerGrid | None) -> list[TotalRow]:
     read: Callable[[str], Number] = int if grid is None else _exact
     try:
         return [(statement, name, read(total)) for statement, name, total in rows]
@@ -121,12 +121,12 @@ def _exact(text: str) -> Fraction:
     return value
 
 
-def _bad_row(path: Path, grid: Grid | None) -> UnreadableInput:
+def _bad_row(path: Path, grid: AnswerGrid | None) -> UnreadableInput:
     number = "whole number" if grid is None else "number, such as 0.25 or 1/3,"
     return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a {number} as total. Correct that row.")
 
 
-def _of_file(path: Path, header: list[str], card: Card, grid: Grid | None) -> tuple[Universe, Numbers]:
+def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
     """The cells of a file, and the number of each."""
     codes = [name for name in header if name in card.table.columns]
     others = [name for name in header if name not in card.table.columns]
@@ -146,7 +146,7 @@ def _of_file(path: Path, header: list[str], card: Card, grid: Grid | None) -> tu
     return universe, np.array(values, dtype=object)
 
 
-def _numbered(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Number]:
+def _number_totals(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Number]:
     """Totals by statement and name; where two share both, by their number among these too, so that none is lost."""
     seen: Counter[tuple[str, str]] = Counter()
     out = {}
@@ -156,14 +156,14 @@ def _numbered(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Number]:
     return out
 
 
-def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalRow], grid: Grid | None) -> tuple[int, list[str]]:
+def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalRow], grid: AnswerGrid | None) -> tuple[int, list[str]]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
     families = [rows for rows in kept.rows if rows.kind == "kept"]
     if grid is not None:
         numbers = to_grid(moves, numbers.tolist(), grid.places).integers
     read: Callable[[int], Number] = int if grid is None else grid.value
     official = [(rows.statement, rows.name(i), read(int(total))) for rows in families for i, total in enumerate(rows.totals(numbers))]
-    return _differences(_numbered(listed), _numbered(official), lambda key: key[1], grid)
+    return _differences(_number_totals(listed), _number_totals(official), lambda key: key[1], grid)
 
 
 def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:
@@ -188,7 +188,7 @@ def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:
 
 
 def _margin(
-    universe: Universe, numbers: Numbers, card: Card, kept: Kept, listed: Sequence[TotalRow], grid: Grid | None
+    universe: Universe, numbers: Numbers, card: Card, kept: Kept, listed: Sequence[TotalRow], grid: AnswerGrid | None
 ) -> tuple[int, list[str]]:
     """Official totals by some of the columns: the release must keep that margin."""
     columns = universe.columns
@@ -216,16 +216,16 @@ def _margin(
     return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)), grid)
 
 
-def _differences(mine: Mapping[Any, Number], official: Mapping[Any, Number], name: Any, grid: Grid | None) -> tuple[int, list[str]]:
+def _differences(mine: Mapping[Any, Number], official: Mapping[Any, Number], name: Any, grid: AnswerGrid | None) -> tuple[int, list[str]]:
     both = [key for key in mine if key in official]
-    shown = partial(_shown, grid=grid)
+    shown = partial(_show_total, grid=grid)
     out = [f"{name(key)}: released {shown(mine[key])}, official {shown(official[key])}" for key in both if mine[key] != official[key]]
     out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
     out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
     return len(official), out
 
 
-def _shown(number: Number, grid: Grid | None) -> str:
+def _show_total(number: Number, grid: AnswerGrid | None) -> str:
     """A total as kept.csv writes it; what no multiples of the step have as it is, with what would be compared instead."""
     if grid is None:
         return str(number)

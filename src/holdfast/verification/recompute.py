@@ -32,7 +32,7 @@ from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
-from holdfast.publication.plan import Plan, decided, exposure_after, prepare
+from holdfast.publication.plan import Plan, decide_exposure, exposure_after, prepare
 from holdfast.publication.released import ReleasedTable
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.rewritten import is_csv_of
@@ -119,7 +119,7 @@ class Recomputed:
             yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
         for path, here, there in _differences(said, made, ()):
             if not (self._may_differ(path, here, there)):
-                one, other = _shown(here, there)
+                one, other = _show_difference(here, there)
                 yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
         asked = None if given.guarantee.asked is None else given.guarantee.asked.words
         if not is_paragraph_of(self.plan.guarantee, given.guarantee.words, asked, given.guarantee.sentences):
@@ -230,7 +230,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
     if not mechanism.publishes_cells:
-        plan = decided(plan, _listed_totals(facts.kept, listed))
+        plan = decide_exposure(plan, _listed_totals(facts.kept, listed))
     table = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
     found = (
         plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
@@ -280,7 +280,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(here: Any, there: Any) -> tuple[str, str]:
+def _show_difference(here: Any, there: Any) -> tuple[str, str]:
     """Two values that differ; of long ones the part around the first difference."""
     texts = repr(here), repr(there)
     same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts)))

@@ -40,13 +40,13 @@ from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.released import value_columns
-from holdfast.publication.rewritten import arranged, is_csv_of
+from holdfast.publication.rewritten import arrange_like, is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.view import VIEW, VIEW_WORDS, fields_text, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
-from holdfast.tables.grid import Grid
+from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.machine import check_memory
 from holdfast.tables.readers import open_source
@@ -116,9 +116,9 @@ def verify(
                  that in sentences. What follows from nothing (ONLY_SIGNED) a signature alone protects; how far one person can move
                  real-valued answers (DECLARED) is taken as declared.
     """
-    place = _given(folder, against, signer)
-    with _escaped():
-        return _verified(place, against, signer, strict)
+    place = _check_arguments(folder, against, signer)
+    with _escape_messages():
+        return _verify_folder(place, against, signer, strict)
 
 
 def verify_folder(
@@ -129,10 +129,10 @@ def verify_folder(
     strict: bool = False,
 ) -> Verified | VerifiedCellKeys:
     """As `verify`; of tables by the cell key method what can be checked of them."""
-    place = _given(folder, against, signer)
-    with _escaped():
+    place = _check_arguments(folder, against, signer)
+    with _escape_messages():
         if not _holds_cell_keys(place):
-            return _verified(place, against, signer, strict)
+            return _verify_folder(place, against, signer, strict)
         from holdfast.verification.cellkey import verify_cell_keys
 
         return verify_cell_keys(place, against, signer)
@@ -142,14 +142,16 @@ def _holds_cell_keys(place: Path) -> bool:
     return os.path.lexists(place / CELL_KEY_CARD) and not os.path.lexists(place / CARD)
 
 
-def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool) -> Verified:
-    again, made, lines = _checked(place, signer)
-    card, left = again.card, tuple(_left(place, again))
+def _verify_folder(
+    place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool
+) -> Verified:
+    again, made, lines = _check_folder(place, signer)
+    card, left = again.card, tuple(_name_unchecked(place, again))
     number = None
     if against is not None:
         number, differences = compare_with(against, card, made, _plain(lines), again.plan.facts.lattice)
         if differences:
-            raise VerificationFailed(f"The release does not agree with the official totals: {_shown(differences)}.")
+            raise VerificationFailed(f"The release does not agree with the official totals: {_show_problems(differences)}.")
     if strict and left:
         raise VerificationFailed(strict_sentence(left))
     key = None if card.signature is None else card.signature.public_key
@@ -171,12 +173,12 @@ def _verified(place: Path, against: Table | str | os.PathLike[str] | None, signe
 
 def read_verified(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Recomputed:
     """A published folder that was checked as `verify` does, for who goes on working with it."""
-    place = _given(folder, signer=signer)
-    with _escaped():
-        return _checked(place, signer)[0]
+    place = _check_arguments(folder, signer=signer)
+    with _escape_messages():
+        return _check_folder(place, signer)[0]
 
 
-def _given(folder: object, against: object = None, signer: object = None) -> Path:
+def _check_arguments(folder: object, against: object = None, signer: object = None) -> Path:
     """The folder; refuses what is no path, and what else may be given beside it."""
     if not isinstance(folder, str | os.PathLike):
         raise InvalidParameter(f"A published folder is given by its path. Got {shorten(repr(folder))}.")
@@ -188,7 +190,7 @@ def _given(folder: object, against: object = None, signer: object = None) -> Pat
 
 
 @contextmanager
-def _escaped() -> Iterator[None]:
+def _escape_messages() -> Iterator[None]:
     """Write a message about a folder on one line, with what does not print escaped: a card cannot speak in our place."""
     try:
         yield
@@ -197,7 +199,7 @@ def _escaped() -> Iterator[None]:
         raise
 
 
-def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
+def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
     """(what the folder holds, made again; its statements and counts; its kept totals). VerificationFailed unless all agrees."""
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
@@ -207,7 +209,7 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
         _fail(found)
     check_signed_by(card, signer)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-    lines = _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
     try:
         made, published = _columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
@@ -215,13 +217,13 @@ def _checked(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomp
         found = [f"table and statements do not fit together: {shorten(str(error), 300).rstrip('.')}"]
     if found:
         _fail(found)
-    again = _recomputed(card, made, published, lines)
+    again = _recompute_promise(card, made, published, lines)
     if found := list(_recomputed_problems(place, again, frames)):
         _fail(found)
     return again, made, lines
 
 
-def _guarded(name: str, read: Callable[[], T]) -> T:
+def _read_guarded(name: str, read: Callable[[], T]) -> T:
     """What a file holds; told by the name of the file where it holds something else."""
     try:
         return read()
@@ -233,22 +235,24 @@ def _guarded(name: str, read: Callable[[], T]) -> T:
 def _read_table(place: Path, card: Card, kind: str) -> Any:
     """The table in one of its files: rows counted before it is read, columns and their types as they should be."""
     name, form = f"table.{kind}", FORMATS[kind]
-    rows = _guarded(name, lambda: form.rows(place / name))
+    rows = _read_guarded(name, lambda: form.rows(place / name))
     if rows not in (None, card.table.cells):
         _fail([f"{name} has {rows} rows instead of {card.table.cells}"])
-    frame = _guarded(name, lambda: form.read(place / name))
+    frame = _read_guarded(name, lambda: form.read(place / name))
     if card.marks_formulas and kind == "csv":
-        frame = _guarded(name, lambda: unmark_frame(frame, len(card.table.columns)))
+        frame = _read_guarded(name, lambda: unmark_frame(frame, len(card.table.columns)))
     if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
         _fail([f"{name} has other columns than codes, count, standard deviation and exposed"])
     if frame.num_rows != card.table.cells:
         _fail([f"{name} has {frame.num_rows} rows instead of {card.table.cells}"])
     if len(set(frame.column_names)) < frame.num_columns:
         _fail([f"{name} has two columns of one name"])
-    return _guarded(name, lambda: _typed(frame, len(card.table.columns), _grid(card), most_bytes(frame.num_rows, frame.num_columns)))
+    return _read_guarded(
+        name, lambda: _type_columns(frame, len(card.table.columns), _grid(card), most_bytes(frame.num_rows, frame.num_columns))
+    )
 
 
-def _typed(frame: Any, codes: int, grid: Grid | None, most: int) -> Any:
+def _type_columns(frame: Any, codes: int, grid: AnswerGrid | None, most: int) -> Any:
     """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError if
     they are not, or if the codes would fill more than `most` bytes: one long code may be repeated in many rows.
     """
@@ -277,7 +281,7 @@ def _check_codes(frame: Any, codes: int, most: int) -> None:
                 raise ValueError("codes are too long")
 
 
-def _recomputed(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
+def _recompute_promise(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
     try:
         return recompute(card, made[0].universe, made[1], published, _plain(lines))
     except NO_SUCH_RELEASE as error:
@@ -296,7 +300,7 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
     if "csv" in frames:
         yield from again.csv_problems(frames["csv"])
     yield from again.kept_problems(_content(place, again.card, KEPT_FILE))
-    yield from _guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(_content(place, again.card, EXPOSED_FILE))))
+    yield from _read_guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(_content(place, again.card, EXPOSED_FILE))))
     content = {name: _content(place, again.card, name) for name in PAGES}
     yield from (
         f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
@@ -311,12 +315,12 @@ def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any])
 
 
 def _content(place: Path, card: Card, name: str) -> bytes:
-    return _guarded(name, partial(read_plain, place / name, card.files[name].bytes))
+    return _read_guarded(name, partial(read_plain, place / name, card.files[name].bytes))
 
 
 def _view_fields(place: Path, card: Card) -> Any:
     """What view.json says; None where there is no view."""
-    return None if VIEW_WORDS not in card.files else _guarded(VIEW_WORDS, lambda: parse_json(read_json_text(place / VIEW_WORDS)))
+    return None if VIEW_WORDS not in card.files else _read_guarded(VIEW_WORDS, lambda: parse_json(read_json_text(place / VIEW_WORDS)))
 
 
 def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
@@ -330,18 +334,18 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
         yield f"{VIEW_WORDS} does not belong to a publication view of this release"
         return
     wrong = list(view.file_problems(said, same_words=again.same_version, same_software=again.same_software))
-    if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arranged(said, view.to_fields())).encode():
+    if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arrange_like(said, view.to_fields())).encode():
         wrong.append(f"{VIEW_WORDS} is not written as Holdfast writes it")
     yield from wrong
     for form in FORMATS.values():
         name = f"{VIEW}{form.suffix}"
         if name not in card.files:
             continue
-        if _guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
+        if _read_guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
             yield f"{name} has another number of rows than the table"
             continue
-        frame = _guarded(name, partial(_read_view, place / name, card))
-        if not _guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
+        frame = _read_guarded(name, partial(_read_view, place / name, card))
+        if not _read_guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
             yield f"{name} is not the view that follows from the table"
         elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
             yield f"{name} is not written as Holdfast writes it"
@@ -364,7 +368,7 @@ def _made_again(again: Recomputed) -> Iterator[str]:
         yield "publication view"
 
 
-def _left(place: Path, again: Recomputed) -> Iterator[str]:
+def _name_unchecked(place: Path, again: Recomputed) -> Iterator[str]:
     if not again.same_version:
         yield other_version_phrase(again.card.software["holdfast"])
     if again.totals is None:
@@ -382,10 +386,10 @@ def _fail(found: list[str]) -> NoReturn:
 
 
 def _not_as_said(found: list[str]) -> str:
-    return f"The folder is not what its card says: {_shown(found)}. Do not use it; ask its publisher for a complete copy."
+    return f"The folder is not what its card says: {_show_problems(found)}. Do not use it; ask its publisher for a complete copy."
 
 
-def _shown(found: list[str]) -> str:
+def _show_problems(found: list[str]) -> str:
     more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     return f"{'; '.join(shorten(text, 500) for text in found[:MAX_SHOWN])}{more}"
 
@@ -417,13 +421,13 @@ def _read_card(place: Path) -> Card:
 def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> tuple[str, list[KeptRow]]:
     """(identifier, kept rows) of a published folder, after its files were checked against its card, and the card's signature."""
     place = Path(folder)
-    with _escaped():
+    with _escape_messages():
         card = _read_card(place)
         if found := [*file_problems(place, card), *signature_problems(card)]:
             _fail(found)
         check_signed_by(card, signer)
         return card.release.id, _plain(
-            _guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
         )
 
 
@@ -434,13 +438,13 @@ def _plain(lines: list[KeptLine]) -> list[KeptRow]:
 def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
     """(compiled statements, released counts), and which cells are published, from the first table file."""
     frame = next(iter(frames.values()))
-    universe = replace(_listed(frame.select(list(card.table.columns)), card), support=card.table.universe)
+    universe = replace(_listed_universe(frame.select(list(card.table.columns)), card), support=card.table.universe)
     kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published
 
 
-def _listed(frame: Any, card: Card) -> Universe:
+def _listed_universe(frame: Any, card: Card) -> Universe:
     """The cells in the order of the rows. Where the list was not declared, codes are in the order of their texts, as when it was read."""
     listed = Universe.listed(frame, allow_similar_codes=True)
     if card.table.universe == "declared":
@@ -450,7 +454,7 @@ def _listed(frame: Any, card: Card) -> Universe:
     return listed if found.rows_moved else found
 
 
-def _grid(card: Card) -> Grid | None:
+def _grid(card: Card) -> AnswerGrid | None:
     try:
         return None if card.table.grid is None else card.table.grid.grid()
     except InvalidParameter:

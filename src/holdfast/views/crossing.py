@@ -49,7 +49,7 @@ def crossing_block(rows: csr_array, values: Ints, base: int, *, nonnegative: boo
     if nonnegative:
         start = np.maximum(start, 0)
     cell, sign, width, cost = _segments(values, start, base, nonnegative)
-    moved = _solved(rows, totals // base - rows @ start, cell, sign, width, cost, base)
+    moved = _solve_pieces(rows, totals // base - rows @ start, cell, sign, width, cost, base)
     units = start.copy()
     np.add.at(units, cell, sign * moved)
     found = units * base
@@ -90,7 +90,7 @@ def _segments(values: Ints, start: Ints, base: int, nonnegative: bool) -> tuple[
     return cell, signs, width, cost
 
 
-def _solved(rows: csr_array, right: Ints, cell: Ints, sign: Ints, width: Floats, cost: Floats, base: int) -> Ints:
+def _solve_pieces(rows: csr_array, right: Ints, cell: Ints, sign: Ints, width: Floats, cost: Floats, base: int) -> Ints:
     """How many units of every piece are taken, as whole numbers."""
     from scipy.optimize import Bounds, LinearConstraint, linprog, milp
     from scipy.sparse import csc_array

@@ -42,7 +42,7 @@ class TopDown:
         place = np.arange(int(own.max()) + 1)  # where the node of each number stands
         steps: list[Step] = []
         for number, unit in enumerate((*levels, np.arange(len(own)))):
-            finer = np.arange(len(own)) if number == len(levels) else refined(own, unit)
+            finer = np.arange(len(own)) if number == len(levels) else refine_groups(own, unit)
             if number < len(levels) and finer.max() == own.max():
                 continue  # the level splits nothing
             above = np.empty(int(finer.max()) + 1, dtype=np.int64)
@@ -63,7 +63,7 @@ class TopDown:
             found.append(np.add.reduceat(found[-1], step.starts))
         return found[::-1]
 
-    def made(self, counts: Ints, roots: Ints, base: int, *, nonnegative: bool) -> Ints:
+    def make_cells(self, counts: Ints, roots: Ints, base: int, *, nonnegative: bool) -> Ints:
         """Cells that are multiples of the base, and not negative if asked for, with these sums of the roots, nearest from the top down.
 
         Given:       roots: multiples of the base; not negative where the cells are not to be.
@@ -80,7 +80,7 @@ def nearest_parts(values: Ints, step: Step, units: Ints, base: int, *, nonnegati
     """u with the least sum of (base u_i - values_i)^2 whose sums over the parts of each node are `units` ([theory T150])."""
     starts, node = step.starts, step.node
 
-    def taken(threshold: Ints, parts: slice | NDArray[np.bool_] = slice(None), of: Ints | None = None) -> Ints:
+    def take_units(threshold: Ints, parts: slice | NDArray[np.bool_] = slice(None), of: Ints | None = None) -> Ints:
         reach = threshold[node if of is None else of] + values[parts]
         whole = reach if base == 1 else reach // base
         return np.maximum(whole, 0) if nonnegative else whole
@@ -88,19 +88,19 @@ def nearest_parts(values: Ints, step: Step, units: Ints, base: int, *, nonnegati
     low, high = _bracket(values, step, units, base)
     guess = np.clip(np.full_like(low, base // 2), low, high - 1)
     for trial in (guess, guess + 1):  # nothing was cut off, as in most nodes: then bisection has nothing to do
-        fits = np.add.reduceat(taken(trial), starts) <= units
+        fits = np.add.reduceat(take_units(trial), starts) <= units
         low, high = np.where(fits, np.maximum(low, trial), low), np.where(fits, high, np.minimum(high, trial))
     while (open_nodes := high - low > 1).any():
         parts = open_nodes[node]
         mine = node[parts]
         middle = low + (high - low) // 2
-        sums = np.add.reduceat(taken(middle, parts, mine), np.flatnonzero(np.diff(mine, prepend=-1)))
+        sums = np.add.reduceat(take_units(middle, parts, mine), np.flatnonzero(np.diff(mine, prepend=-1)))
         fits = np.zeros(len(low), dtype=np.bool_)
         fits[open_nodes] = sums <= units[open_nodes]
         low = np.where(open_nodes & fits, middle, low)
         high = np.where(open_nodes & ~fits, middle, high)
-    found = taken(low)
-    tied = taken(low + 1) > found  # by one unit, each of which costs the same
+    found = take_units(low)
+    tied = take_units(low + 1) > found  # by one unit, each of which costs the same
     rank = np.cumsum(tied)
     before: Ints = rank[starts] - tied[starts]
     left = units - np.add.reduceat(found, starts)
@@ -125,7 +125,7 @@ def nearest_multiple(value: int, base: int, *, nonnegative: bool) -> int:
     return base * (max(units, 0) if nonnegative else units)
 
 
-def refined(own: Ints, unit: Ints) -> Ints:
+def refine_groups(own: Ints, unit: Ints) -> Ints:
     """A number for each cell, equal where both numbers are; all numbers in use."""
     joined = own * (int(unit.max()) + 1) + unit
     return np.asarray(np.unique(joined, return_inverse=True)[1], dtype=np.int64)

@@ -100,7 +100,7 @@ def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
 def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
     """Why tables with other noise than earlier ones are not published; `parts`: what differs."""
     return (
-        f"Earlier cell key releases of {dataset!r} have another {_listed(parts)}: the same records would get a second draw of noise, and "
+        f"Earlier cell key releases of {dataset!r} have another {_join_all(parts)}: the same records would get a second draw of noise, and "
         "whoever averages both has less of it. Use the same again. If that is not possible, publish with --other-noise, which says so."
     )
 
@@ -108,7 +108,7 @@ def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
 def other_records_refusal(dataset: str, other: str, parts: Sequence[str]) -> str:
     """Why tables are not published with other noise than those of another data set in the ledger; `parts`: what differs."""
     return (
-        f"Cell key releases of {other!r} in this ledger have another {_listed(parts)}. If {dataset!r} has the same records under another "
+        f"Cell key releases of {other!r} in this ledger have another {_join_all(parts)}. If {dataset!r} has the same records under another "
         "name, they would get a second draw of noise, and whoever averages both has less of it. Use the same again. If these are other "
         'records, say why with --other-records "..."; the ledger records it. If they are the same, publish with --other-noise.'
     )
@@ -117,12 +117,12 @@ def other_records_refusal(dataset: str, other: str, parts: Sequence[str]) -> str
 def other_noise_sentence(parts: Sequence[str]) -> str:
     """Tables of a data set that were published with other noise than earlier ones."""
     return (
-        f"EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another {_listed(parts)}. The same records now have two draws of noise, and "
+        f"EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another {_join_all(parts)}. The same records now have two draws of noise, and "
         "averaging them tells more than one."
     )
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join_all(parts: Sequence[str]) -> str:
     words = [_PARTS[part] for part in parts]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 

@@ -154,7 +154,7 @@ class _Ranked(Protocol):
     @property
     def confidence(self) -> float: ...
     @property
-    def shared(self) -> Sequence[str]: ...
+    def shared_parts(self) -> Sequence[str]: ...
 
 
 def interval_words(say: Sentences, bar: _Bar) -> str | None:
@@ -180,7 +180,7 @@ def ranked_caption(say: Sentences, ranked: _Ranked, noun: str) -> str:
     shown = len(ranked.bars)
     which = "ranked_all" if shown == ranked.units else "ranked_some" if ranked.level == CELLS else "ranked_some_sums"
     told = f"{how} {say(f'figures.{which}', shown=shown, units=ranked.units)}"
-    return f"{say('figures.ranked_shared', names=', '.join(ranked.shared))} {told}" if ranked.shared else told
+    return f"{say('figures.ranked_shared', names=', '.join(ranked.shared_parts))} {told}" if ranked.shared_parts else told
 
 
 class _Grid(Protocol):
@@ -212,14 +212,14 @@ def heat_words(say: Sentences, grid: _Grid, known: Sequence[float], limit: float
     if not known:
         return say("figures.heat_nothing", **size)
     told = say("figures.heat_words", **size, **_ends(known), **say.nouns(noun))
-    return f"{told} {_marked(say, marked, len(known), limit) if has_deviations(grid) else say('figures.marked_unknown')}"
+    return f"{told} {_marked_text(say, marked, len(known), limit) if has_deviations(grid) else say('figures.marked_unknown')}"
 
 
 def _ends(known: Sequence[float]) -> dict[str, str]:
     return {"low": format_published(min(known)), "high": format_published(max(known))}
 
 
-def _marked(say: Sentences, marked: int, numbers: int, limit: float) -> str:
+def _marked_text(say: Sentences, marked: int, numbers: int, limit: float) -> str:
     return say("figures.marked" if marked else "figures.marked_none", marked=marked, numbers=numbers, limit=format_percent(limit))
 
 
@@ -249,7 +249,7 @@ def map_words(say: Sentences, areas: _Areas, known: Sequence[float], marked: int
     count = len(areas.areas)
     if not known:
         return say("figures.map_nothing", areas=count)
-    return f"{say('figures.map_words', areas=count, **_ends(known), **say.nouns(noun))} {_marked(say, marked, len(known), limit)}"
+    return f"{say('figures.map_words', areas=count, **_ends(known), **say.nouns(noun))} {_marked_text(say, marked, len(known), limit)}"
 
 
 def noise_place(say: Sentences, cells: int) -> str:

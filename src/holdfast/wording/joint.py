@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.display import count_of
 from holdfast.exposure.facts import JointFacts, LearnedTotals, LeftOut, NewCells, Obstacle, ReleaseExposure, WhyNot
 from holdfast.wording.exposure import exposed_sentences
-from holdfast.wording.numbers import listed, quoted
+from holdfast.wording.numbers import join_names, quote_names
 
 _REASONS = {
     Obstacle.CELLS_APART: "cells of {tables} cannot occur in the other tables. Declare tables that fit together.",
@@ -34,7 +34,9 @@ _REASONS = {
 
 def why_not_sentence(why_not: WhyNot) -> str:
     """The reason, to stand after a colon."""
-    tables = f"the table{'s' if len(why_not.releases) > 1 else ''} of {listed(quoted(why_not.releases))}" if why_not.releases else ""
+    tables = (
+        f"the table{'s' if len(why_not.releases) > 1 else ''} of {join_names(quote_names(why_not.releases))}" if why_not.releases else ""
+    )
     columns = " and ".join(why_not.columns)
     return _REASONS[why_not.obstacle].format(tables=tables, columns=columns, cells=why_not.cells, limit=why_not.limit)
 
@@ -54,7 +56,7 @@ def joint_sentences(facts: JointFacts) -> list[str]:
     """At most two texts: the cells that are fixed, and the rest."""
     if facts.why_not is not None:
         return [f"Not computed: {why_not_sentence(facts.why_not)}"]
-    return list(filter(None, (" ".join(_fixed(facts)), " ".join(_rest(facts)))))
+    return list(filter(None, (" ".join(_fixed_sentences(facts)), " ".join(_rest(facts)))))
 
 
 def learned_phrase(learned: LearnedTotals) -> str:
@@ -62,9 +64,9 @@ def learned_phrase(learned: LearnedTotals) -> str:
     return f"in the table of {learned.release!r} the {what} (kept by {learned.told_by!r})"
 
 
-def _fixed(facts: JointFacts) -> list[str]:
+def _fixed_sentences(facts: JointFacts) -> list[str]:
     several = len(facts.releases) > 1
-    together = f"{'Together the' if several else 'The'} kept totals of {listed(quoted(facts.releases))}"
+    together = f"{'Together the' if several else 'The'} kept totals of {join_names(quote_names(facts.releases))}"
     out = _new_cells(facts.fixed, f"{together} fix", "fixes")
     if not facts.complete:
         out.append(f"The search was cut, since too many cells are linked: {'more' if out else 'some'} cells may be fixed.")
@@ -83,26 +85,26 @@ def _rest(facts: JointFacts) -> list[str]:
     elif facts.values_missing and facts.pinned is None:
         out.append("What the published values pin was not computed: the values were not given.")
     elif facts.values_missing:
-        out.append(f"Not all values of {listed(quoted(facts.values_missing))} were given: more cells may be pinned.")
+        out.append(f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be pinned.")
     if facts.of_answers:
         out.append("They were taken as the same answers; answers to different questions do not fix one another.")
     if facts.crossed:
-        out.append(f"Every combination of {listed([' and '.join(columns) for columns in facts.crossed])} was taken as possible.")
+        out.append(f"Every combination of {join_names([' and '.join(columns) for columns in facts.crossed])} was taken as possible.")
     return out
 
 
 def _new_cells(found: Sequence[NewCells], begin: str, verb: str) -> list[str]:
-    return [f"{begin} {count_of(new.count, 'cell')} {_that_are_new(new, verb)}: {_shown(new)}." for new in found]
+    return [f"{begin} {count_of(new.count, 'cell')} {_that_are_new(new, verb)}: {_cells_text(new)}." for new in found]
 
 
 def _that_are_new(new: NewCells, verb: str) -> str:
     return f"that none of them {verb} alone" if new.release is None else f"of the table of {new.release!r} that its own totals do not"
 
 
-def _shown(new: NewCells) -> str:
+def _cells_text(new: NewCells) -> str:
     more = new.count - len(new.names)
     return "; ".join(new.names) + (f"; and {more} more" if more > 0 else "")
 
 
 def _left_out_sentence(left_out: LeftOut) -> str:
-    return f"Not computed together with {', '.join(quoted(left_out.releases))}: {why_not_sentence(left_out.why_not)}"
+    return f"Not computed together with {', '.join(quote_names(left_out.releases))}: {why_not_sentence(left_out.why_not)}"

@@ -57,7 +57,7 @@ def ledger_screen(account: Account, last: Event) -> str:
         *left,
         *_secret(balance),
     ]
-    lines += _exposed(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
+    lines += _exposed_lines(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
 
 
@@ -146,7 +146,7 @@ def _spent(balance: Balance) -> str:
     return f"{balance.currency} = {format_amount(balance.spent)}{of}{apart}"
 
 
-def _left(balance: Balance, left: Fraction) -> str:
+def _left_text(balance: Balance, left: Fraction) -> str:
     assert balance.granted is not None
     share = f" ({int(100 * left / balance.granted)} %)" if balance.granted else ""
     return f"{balance.currency} = {format_amount(left, up=False)}{share}"
@@ -157,11 +157,11 @@ def _left_lines(balance: Balance) -> list[str]:
     if balance.left is None or balance.left_undeclared is None:
         return []
     if balance.all_charges == balance.spent:
-        return [f"Left      {_left(balance, balance.left)}"]
+        return [f"Left      {_left_text(balance, balance.left)}"]
     return [
-        f"Left      {_left(balance, balance.left_undeclared)} for a release that declares nothing "
+        f"Left      {_left_text(balance, balance.left_undeclared)} for a release that declares nothing "
         f"(all charges: {format_amount(balance.all_charges)})",
-        f"          {_left(balance, balance.left)} for one that overlaps only the releases that cost most",
+        f"          {_left_text(balance, balance.left)} for one that overlaps only the releases that cost most",
     ]
 
 
@@ -169,7 +169,7 @@ def balances_screen(balances: Iterable[Balance]) -> str:
     """One line for each data set: what was granted, what is spent, what is left."""
     rows = []
     for balance in balances:
-        left = NO_LIMIT if balance.left_undeclared is None else f"{_left(balance, balance.left_undeclared)} left"
+        left = NO_LIMIT if balance.left_undeclared is None else f"{_left_text(balance, balance.left_undeclared)} left"
         if balance.left is not None and balance.all_charges != balance.spent:
             left += " if nothing is declared"
         rows.append((balance.dataset, f"{_spent(balance)} spent, {left}; {count_of(balance.recorded, 'release')}"))
@@ -245,12 +245,12 @@ def _releases(releases: list[Reservation], most: int) -> list[str]:
         notes = _notes(release.facts)
         state = STATES.get(release.state, release.state)
         lines.append(
-            f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {_asked(release.facts)}{release.charge}{notes}"
+            f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {_asked_text(release.facts)}{release.charge}{notes}"
         )
     return lines
 
 
-def _asked(facts: Mapping[str, Any]) -> str:
+def _asked_text(facts: Mapping[str, Any]) -> str:
     """What was asked for, before what it costs; nothing where the ledger does not say."""
     try:
         return f"{Asked.from_fields(facts['asked'])}: "
@@ -298,7 +298,7 @@ def _read_exposed(release: Reservation) -> ReleaseExposure | None:
         return None
 
 
-def _exposed(releases: Iterable[Reservation], most_lines: int) -> list[str]:
+def _exposed_lines(releases: Iterable[Reservation], most_lines: int) -> list[str]:
     text = exposed_text(releases) or "nothing was published yet"
     wrapped = textwrap.wrap(clean(text), WIDTH - 10, max_lines=most_lines, placeholder=" ...") or [""]
     return [("Exposed   " if index == 0 else " " * 10) + line for index, line in enumerate(wrapped)]

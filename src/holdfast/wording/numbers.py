@@ -31,11 +31,11 @@ def factor(epsilon: Fraction | float) -> str:
         return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """ "a, b and c"; one name or more."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def quoted(names: Sequence[str]) -> list[str]:
+def quote_names(names: Sequence[str]) -> list[str]:
     """Names of releases, as sentences show them."""
     return [repr(name) for name in names]

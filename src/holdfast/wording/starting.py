@@ -41,18 +41,18 @@ def run_file_text(
         "# A run file describes one release. Go through it line by line; `holdfast plan` then shows what the release would do.",
         "",
         "[table]",
-        _said("table", "source", _text(source)),
+        _commented_line("table", "source", _text(source)),
     ]
     if count is not None:
         lines += [
-            _said("table", "cells", _texts(cells)),
-            _said("table", "count", _text(count)),
-            _said("table", "public", "true", out=not public),
+            _commented_line("table", "cells", _texts(cells)),
+            _commented_line("table", "count", _text(count)),
+            _commented_line("table", "public", "true", out=not public),
         ]
     lines += [
-        _said("table", "protect", _text(protect)),
-        _said("table", "max_records", "1"),
-        _said("table", "name", '"Residents by county"', out=True),
+        _commented_line("table", "protect", _text(protect)),
+        _commented_line("table", "max_records", "1"),
+        _commented_line("table", "name", '"Residents by county"', out=True),
     ]
     if count is None:
         lines += [
@@ -64,18 +64,18 @@ def run_file_text(
         ]
     lines += ["", *_labels(cells, codes), "", "# What is kept is published exactly, and is not protected.", "[keep]"]
     lines += [
-        _said("keep", "total", "true" if total else "false"),
-        _said("keep", "margins", f"[{', '.join(map(_texts, margins))}]"),
+        _commented_line("keep", "total", "true" if total else "false"),
+        _commented_line("keep", "margins", f"[{', '.join(map(_texts, margins))}]"),
         "",
         "[release]",
-        _said("release", "id", _text(release_id)),
-        _said("release", "date", '"2030-04-01"', out=True),
-        _said("release", "office", '"Statistical Office"', out=True),
-        _said("release", "approver", '"A. Chief, Director"', out=True),
-        _said("release", "mechanism", _text(mechanism)),
-        *(_said("release", key, _text(value)) for key, value in budget.items()),
-        _said("release", "per", _text(per)),
-        _said("release", "ledger", '"budget.ledger"', out=True),
+        _commented_line("release", "id", _text(release_id)),
+        _commented_line("release", "date", '"2030-04-01"', out=True),
+        _commented_line("release", "office", '"Statistical Office"', out=True),
+        _commented_line("release", "approver", '"A. Chief, Director"', out=True),
+        _commented_line("release", "mechanism", _text(mechanism)),
+        *(_commented_line("release", key, _text(value)) for key, value in budget.items()),
+        _commented_line("release", "per", _text(per)),
+        _commented_line("release", "ledger", '"budget.ledger"', out=True),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -97,7 +97,7 @@ def written_sentences(name: str, schema: str | None, records: bool) -> str:
     return f"Wrote {name}.{beside}{codes}\nNext: holdfast plan {name}"
 
 
-def _said(section: str, key: str, value: str, *, out: bool = False) -> str:
+def _commented_line(section: str, key: str, value: str, *, out: bool = False) -> str:
     """A line with what its key says behind it; `out`: commented out, for who wants it."""
     line = f"# {key} = {value}" if out else f"{key} = {value}"
     return f"{line:<{WIDTH}} # {comment_of(section, key)}"

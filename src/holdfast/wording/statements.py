@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.display import listed
+from holdfast.display import list_names
 from holdfast.tables.labels import ColumnLabels, Labels
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
@@ -32,7 +32,7 @@ def _words(given: Mapping[str, Any], labels: Labels, said: Sentences) -> str:
         case "subset":
             what = _cells(given, labels, said)
         case "areas":
-            names = listed([name for name, _ in given["sets"]], CODES)
+            names = list_names([name for name, _ in given["sets"]], CODES)
             what = said("statements.areas", count=len(given["sets"]), column=labels.column(given["column"]), names=names)
         case _:
             return said("statements.sums", count=len(given["rows"]))
@@ -46,7 +46,7 @@ def _cells(given: Mapping[str, Any], labels: Labels, said: Sentences) -> str:
     column, called = given["column"], labels.column(given["column"])
     if given["node"] is not None:
         return said("statements.under", column=called, node=_code(column, given["node"], labels))
-    return said("statements.codes", column=called, codes=listed([_code(column, code, labels) for code in given["codes"]], CODES))
+    return said("statements.codes", column=called, codes=list_names([_code(column, code, labels) for code in given["codes"]], CODES))
 
 
 def _code(column: str, code: str, labels: Labels) -> str:

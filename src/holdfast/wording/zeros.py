@@ -25,7 +25,7 @@ def zeros_sentence(status: ZerosStatus, cells: int, under: int, source: str) -> 
             "these are is decided at the release, from the totals as published."
         )
     if status == "none":
-        return f"No cell is left out of the draw because of {source} of 0.{_drawn(under)}"
+        return f"No cell is left out of the draw because of {source} of 0.{_drawn_text(under)}"
     if cells < under:
         they = "It" if cells == 1 else "They"
         take = "takes" if cells == 1 else "take"
@@ -39,7 +39,7 @@ def zeros_sentence(status: ZerosStatus, cells: int, under: int, source: str) -> 
     return f"{noun} {verb} under {source} of 0, can only be 0 since counts are not negative, and {take} no noise."
 
 
-def _drawn(under: int) -> str:
+def _drawn_text(under: int) -> str:
     if not under:
         return ""
     noun = "1 cell lies under one, and is" if under == 1 else f"{under:,} cells lie under one, and are"

@@ -18,7 +18,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import Guarantee, Promise, optimal_composition, zcdp_delta, zcdp_epsilon
 from holdfast.privacy.conversions import short_up
-from holdfast.research.accounting import Part, compose, parallel, pld, zcdp_epsilon_optimal
+from holdfast.research.accounting import ComposedPromise, compose, parallel, pld, zcdp_epsilon_optimal
 from holdfast.research.accounting.composition import PLD, Rate
 from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
 from holdfast.wording import describe
@@ -33,7 +33,7 @@ def test_pure_parts_against_all_outcomes() -> None:
     for _ in range(12):
         epsilons = [Fraction(chooser.randint(1, 200), 100) for _ in range(chooser.randint(2, 8))]
         delta = Fraction(1, 10 ** chooser.randint(1, 8))
-        bounds = compose(*map(Part.pure, epsilons)).at(delta)
+        bounds = compose(*map(ComposedPromise.pure, epsilons)).at(delta)
         assert {bound.method for bound in bounds.found} >= {"sum", "equal parts", "zcdp, Proposition 7", PLD}
         for bound in bounds.found:
             with precision(256):
@@ -46,13 +46,13 @@ def test_pure_parts_against_all_outcomes() -> None:
 @pytest.mark.parametrize(("sigma_squared", "count"), [("4", 2), ("9/2", 3)])
 def test_discrete_gaussians_against_all_points(sigma_squared: str, count: int) -> None:
     """k discrete Gaussians on k numbers that all move by 1 are one Gaussian on Z^k along (1, ..., 1): exact by enumeration."""
-    bounds = compose(*[Part.discrete_gaussian(sigma_squared)] * count).at("1e-4")
+    bounds = compose(*[ComposedPromise.discrete_gaussian(sigma_squared)] * count).at("1e-4")
     identity = [[int(i == j) for j in range(count)] for i in range(count)]
     for bound in bounds.found:
         assert enumerated_delta_bounds(identity, [1] * count, sigma_squared, Fraction(bound.epsilon)).lower <= Fraction(1, 10**4)
-    assert bounds.certified.method == "equal Gaussians"
+    assert bounds.certified_bound.method == "equal Gaussians"
     assert any(bound.method == PLD and not bound.certified for bound in bounds.found)
-    less = Fraction(bounds.certified.epsilon) * (1 - Fraction(1, 10**9))
+    less = Fraction(bounds.certified_bound.epsilon) * (1 - Fraction(1, 10**9))
     assert enumerated_delta_bounds(identity, [1] * count, sigma_squared, less).lower > Fraction(1, 10**4)
 
 
@@ -71,7 +71,7 @@ def two_gaussians_delta(first: Fraction, second: Fraction, shift: int, epsilon: 
 
 
 def test_unlike_gaussians_against_all_points() -> None:
-    bounds = compose(Part.discrete_gaussian(3), Part.discrete_gaussian(7, 2)).at("1e-5")
+    bounds = compose(ComposedPromise.discrete_gaussian(3), ComposedPromise.discrete_gaussian(7, 2)).at("1e-5")
     with precision(200):
         for bound in bounds.found:
             assert two_gaussians_delta(Fraction(3), Fraction(7), 2, Fraction(bound.epsilon)) <= real("1e-5")
@@ -79,44 +79,44 @@ def test_unlike_gaussians_against_all_points() -> None:
 
 
 def test_same_kinds_add() -> None:
-    whole = compose(Part.pure("1/4"), Part.pure("1/3"))
+    whole = compose(ComposedPromise.pure("1/4"), ComposedPromise.pure("1/3"))
     assert (whole.kind, whole.epsilon, whole.rho) == ("pure", Fraction(7, 12), Fraction(1, 32) + Fraction(1, 18))
     assert whole.at(0).best.epsilon == Fraction(7, 12)
     assert whole.promise() == Promise("pure", Fraction(7, 12), Fraction(0), whole.rho)
-    concentrated = compose(Part.zcdp("1/10"), Part.pure("1/2"))
+    concentrated = compose(ComposedPromise.zcdp("1/10"), ComposedPromise.pure("1/2"))
     assert (concentrated.kind, concentrated.epsilon, concentrated.rho) == ("zcdp", None, Fraction(9, 40))
     assert concentrated.at("1e-6", pld=False).best.epsilon == zcdp_epsilon_optimal("9/40", "1e-6")
-    approximate = compose(Part.approximate("1/2", "1e-6"), Part.approximate("1/4", "1e-7"))
+    approximate = compose(ComposedPromise.approximate("1/2", "1e-6"), ComposedPromise.approximate("1/4", "1e-7"))
     assert (approximate.kind, approximate.rho, approximate.fixed_delta) == ("approximate", None, Fraction(11, 10**7))
     (bound,) = [bound for bound in approximate.at("2e-6", pld=False).found if bound.method == "sum"]
     assert bound.epsilon == Fraction(3, 4)
 
 
 def test_which_bound_wins() -> None:
-    assert compose(*[Part.pure("1/10")] * 30).at("1e-8").best.method == "equal parts"
-    assert compose(*[Part.pure("1/10")] * 30).at("1e-8").best.epsilon == optimal_composition("1/10", 0, 30, "1e-8")
-    assert compose(Part.pure(3), Part.pure("1/100")).at("1e-30").best.method in ("sum", "equal parts")
-    assert compose(Part.discrete_gaussian(50), Part.discrete_gaussian(60)).at("1e-8").best.method == PLD
-    assert compose(Part.zcdp("1/10")).at("1e-8").best.method == "zcdp, optimal conversion"
-    assert compose(*[Part.discrete_gaussian(50)] * 10).at("1e-8").best.method == "equal Gaussians"
+    assert compose(*[ComposedPromise.pure("1/10")] * 30).at("1e-8").best.method == "equal parts"
+    assert compose(*[ComposedPromise.pure("1/10")] * 30).at("1e-8").best.epsilon == optimal_composition("1/10", 0, 30, "1e-8")
+    assert compose(ComposedPromise.pure(3), ComposedPromise.pure("1/100")).at("1e-30").best.method in ("sum", "equal parts")
+    assert compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(60)).at("1e-8").best.method == PLD
+    assert compose(ComposedPromise.zcdp("1/10")).at("1e-8").best.method == "zcdp, optimal conversion"
+    assert compose(*[ComposedPromise.discrete_gaussian(50)] * 10).at("1e-8").best.method == "equal Gaussians"
 
 
 def test_zcdp_alone_never_becomes_a_loss_distribution() -> None:
     """A rho without a law: the pure part goes to dp-accounting, the rho gets half of delta by Renyi divergences."""
-    bounds = compose(Part.zcdp("1/10"), Part.pure("1/3")).at("1e-6")
+    bounds = compose(ComposedPromise.zcdp("1/10"), ComposedPromise.pure("1/3")).at("1e-6")
     (bound,) = [bound for bound in bounds.found if bound.method == PLD]
     assert bound.epsilon >= zcdp_epsilon_optimal("1/10", "5e-7")
-    assert "dominate" in compose(Part.zcdp("1/10")).at("1e-6").left_out[0]
+    assert "dominate" in compose(ComposedPromise.zcdp("1/10")).at("1e-6").left_out[0]
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = compose(Part.discrete_gaussian(50), Part.discrete_gaussian(50))
+    whole = compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(50))
     assert "not asked" in whole.at("1e-6", pld=False).left_out[0]
     assert "floating point" in whole.at("1e-12").left_out[0]
     monkeypatch.setattr(pld, "is_installed", lambda: False)
     bounds = whole.at("1e-6")
     assert "holdfast[accounting]" in bounds.left_out[0]
-    assert bounds.best == bounds.certified
+    assert bounds.best == bounds.certified_bound
 
 
 def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
@@ -138,7 +138,7 @@ def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
 
 def test_approximate_beside_concentrated() -> None:
     """Its delta is taken off, its epsilon added; the same by hand."""
-    bounds = compose(Part.approximate("1/2", "1e-7"), Part.zcdp("1/20")).at("1e-6", pld=False)
+    bounds = compose(ComposedPromise.approximate("1/2", "1e-7"), ComposedPromise.zcdp("1/20")).at("1e-6", pld=False)
     by_hand = Fraction(1, 2) + Fraction(zcdp_epsilon("1/20", "9e-7"))
     (bound,) = [bound for bound in bounds.found if bound.method == "zcdp, Proposition 7"]
     assert by_hand <= Fraction(bound.epsilon) <= by_hand * (1 + Fraction(1, 2**50))
@@ -160,11 +160,11 @@ def test_promises_of_guarantees() -> None:
 
 
 def test_words() -> None:
-    text = describe(compose(Part.pure("1/4"), Part.pure("1/4")))
+    text = describe(compose(ComposedPromise.pure("1/4"), ComposedPromise.pure("1/4")))
     assert "2 releases together" in text
     assert "WARNING" not in text
-    assert "next to nothing" in describe(compose(Part.pure(9), Part.pure(9)))
-    assert "floating point" in describe(compose(Part.discrete_gaussian(50), Part.discrete_gaussian(60)), delta="1e-8")
+    assert "next to nothing" in describe(compose(ComposedPromise.pure(9), ComposedPromise.pure(9)))
+    assert "floating point" in describe(compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(60)), delta="1e-8")
 
 
 def test_refusals() -> None:
@@ -175,22 +175,22 @@ def test_refusals() -> None:
     with pytest.raises(InvalidParameter, match="rho"):
         compose(Promise("zcdp", 1.0, Fraction(0), None))
     with pytest.raises(InvalidParameter, match="add up"):
-        compose(Part.approximate("1/4", "1e-6"), Part.approximate("1/4", "1e-6")).at("1e-6")
+        compose(ComposedPromise.approximate("1/4", "1e-6"), ComposedPromise.approximate("1/4", "1e-6")).at("1e-6")
     with pytest.raises(InvalidParameter, match="used up"):
-        compose(Part.approximate("1/4", "1e-6"), Part.zcdp("1/4")).at("1e-6")
+        compose(ComposedPromise.approximate("1/4", "1e-6"), ComposedPromise.zcdp("1/4")).at("1e-6")
     with pytest.raises(InvalidParameter):
-        compose(Part.zcdp("1/4")).at(0)
+        compose(ComposedPromise.zcdp("1/4")).at(0)
     with pytest.raises(InvalidParameter, match="discrete_gaussian"):
-        compose(Part(Part.zcdp("1/4").promise, Fraction(3), 1))
+        compose(ComposedPromise(ComposedPromise.zcdp("1/4").promise, Fraction(3), 1))
 
 
 def test_many_denominators() -> None:
     """Sums of rationals grow longer than a number may be; they are rounded up before they are converted."""
     chooser = random.Random(9)
-    parts = [Part.zcdp(Fraction(1, chooser.randint(10**8, 10**9))) for _ in range(200)]
-    whole = compose(*parts, *[Part.approximate("1/100", Fraction(1, chooser.randint(10**11, 10**12))) for _ in range(100)])
+    parts = [ComposedPromise.zcdp(Fraction(1, chooser.randint(10**8, 10**9))) for _ in range(200)]
+    whole = compose(*parts, *[ComposedPromise.approximate("1/100", Fraction(1, chooser.randint(10**11, 10**12))) for _ in range(100)])
     assert sum((part.rho or 0 for part in parts), Fraction(0)).denominator.bit_length() > 2000
-    assert 0.3 < whole.at("1e-6").best.epsilon < whole.at("1e-6").certified.epsilon < 1.1
+    assert 0.3 < whole.at("1e-6").best.epsilon < whole.at("1e-6").certified_bound.epsilon < 1.1
     value = Fraction(10**700 + 1, 3**1500)
     assert value <= short_up(value) <= value * (1 + Fraction(1, 2**250))
     assert -short_up(-value) <= value
@@ -198,20 +198,23 @@ def test_many_denominators() -> None:
 
 sizes = st.fractions(min_value=Fraction(1, 1000), max_value=2, max_denominator=1000)
 kinds = st.one_of(
-    sizes.map(Part.pure), sizes.map(Part.zcdp), sizes.map(lambda e: Part.approximate(e, "1e-9")), sizes.map(Part.discrete_gaussian)
+    sizes.map(ComposedPromise.pure),
+    sizes.map(ComposedPromise.zcdp),
+    sizes.map(lambda e: ComposedPromise.approximate(e, "1e-9")),
+    sizes.map(ComposedPromise.discrete_gaussian),
 )
 
 
 @given(st.lists(kinds, min_size=1, max_size=6), kinds, st.integers(min_value=2, max_value=7))
 @settings(max_examples=examples(40), deadline=None)
-def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[Part], more: Part, digits: int) -> None:
+def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[ComposedPromise], more: ComposedPromise, digits: int) -> None:
     """Up to a millionth, by which the search for the best order may miss."""
     delta = Fraction(1, 10**digits)
     before, after = compose(*parts), compose(*parts, more)
-    here = before.at(delta, pld=False).certified.epsilon
-    assert here <= after.at(delta, pld=False).certified.epsilon * (1 + 1e-6) + 1e-9
-    assert before.at(delta * 2, pld=False).certified.epsilon <= here * (1 + 1e-6) + 1e-9
-    reordered = compose(*reversed(parts)).at(delta, pld=False).certified
+    here = before.at(delta, pld=False).certified_bound.epsilon
+    assert here <= after.at(delta, pld=False).certified_bound.epsilon * (1 + 1e-6) + 1e-9
+    assert before.at(delta * 2, pld=False).certified_bound.epsilon <= here * (1 + 1e-6) + 1e-9
+    reordered = compose(*reversed(parts)).at(delta, pld=False).certified_bound
     assert reordered.epsilon == here
 
 
@@ -271,5 +274,5 @@ def test_parallel_in_l2_is_not_the_largest() -> None:
 
 def test_delta_of_the_reported_epsilon_is_kept() -> None:
     for rho in ("1/100", "1/3", "2"):
-        epsilon = compose(Part.zcdp(rho)).at("1e-7", pld=False).found[0].epsilon
+        epsilon = compose(ComposedPromise.zcdp(rho)).at("1e-7", pld=False).found[0].epsilon
         assert zcdp_delta(rho, Fraction(epsilon)) <= 1e-7 * (1 + 1e-12)

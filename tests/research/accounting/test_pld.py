@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.privacy import optimal_composition_delta_bounds
-from holdfast.research.accounting import Part, compose
-from holdfast.research.accounting.pld import Gaussian, Pair, _root_down, allowance, pld_epsilon
+from holdfast.research.accounting import ComposedPromise, compose
+from holdfast.research.accounting.pld import EqualGaussians, EqualPromises, _root_down, allowance, pld_epsilon
 
 
 def lower_bound(pures: dict[Fraction, int], gaussians: dict[tuple[Fraction, int], int], delta: Fraction) -> float:
@@ -59,8 +59,8 @@ def test_never_below_its_lower_bound_and_near_it_on_gaussians(gaussian_only: boo
     furthest = 0.0
     for seed in range(100):
         pures, gaussians, delta = random_case(seed, gaussian_only)
-        parts = [Part.pure(e) for e, n in pures.items() for _ in range(n)]
-        parts += [Part.discrete_gaussian(v, s) for (v, s), n in gaussians.items() for _ in range(n)]
+        parts = [ComposedPromise.pure(e) for e, n in pures.items() for _ in range(n)]
+        parts += [ComposedPromise.discrete_gaussian(v, s) for (v, s), n in gaussians.items() for _ in range(n)]
         bounds, below = compose(*parts).at(delta), lower_bound(pures, gaussians, delta)
         assert all(float(bound.epsilon) >= below - 1e-9 for bound in bounds.found), (seed, bounds, below)
         furthest = max(furthest, float(bounds.best.epsilon) / below if below > 0 else 1.0)
@@ -71,8 +71,8 @@ def test_a_wrong_accountant_would_be_seen() -> None:
     """Noise taken for 3 % wider than it is gives an epsilon below the lower bound."""
     gaussians = {(Fraction(100), 1): 10}
     below = lower_bound({}, gaussians, Fraction(1, 10**6))
-    assert pld_epsilon([], [Gaussian(Fraction(100), 1, 10)], Fraction(1, 10**6)) >= below
-    assert pld_epsilon([], [Gaussian(Fraction(100) * Fraction(103, 100) ** 2, 1, 10)], Fraction(1, 10**6)) < below
+    assert pld_epsilon([], [EqualGaussians(Fraction(100), 1, 10)], Fraction(1, 10**6)) >= below
+    assert pld_epsilon([], [EqualGaussians(Fraction(100) * Fraction(103, 100) ** 2, 1, 10)], Fraction(1, 10**6)) < below
 
 
 def test_the_allowance_covers_what_rounding_does() -> None:
@@ -86,15 +86,15 @@ def test_the_allowance_covers_what_rounding_does() -> None:
         exact = optimal_composition_delta_bounds("1/32", 0, 5000, total).lower
         gaps.append(float(exact - Fraction(float(composed.get_delta_for_epsilon(float(total))))))
     assert max(gaps) < allowance(5000) / 10
-    bounds = compose(*[Part.pure("1/32")] * 5000).at("1e-9")
+    bounds = compose(*[ComposedPromise.pure("1/32")] * 5000).at("1e-9")
     (bound,) = [bound for bound in bounds.found if not bound.certified]
     assert optimal_composition_delta_bounds("1/32", 0, 5000, Fraction(bound.epsilon)).upper <= Fraction(1, 10**9)
 
 
 def test_one_promise_is_itself() -> None:
     assert pld_epsilon([], [], Fraction(1, 10**6)) == 0.0
-    assert 0.99 < pld_epsilon([Pair(Fraction(1), Fraction(0))], [], Fraction(1, 10**9)) < 1.002
-    assert math.isinf(pld_epsilon([Pair(Fraction(1), Fraction(1, 10))], [], Fraction(1, 100)))
+    assert 0.99 < pld_epsilon([EqualPromises(Fraction(1), Fraction(0))], [], Fraction(1, 10**9)) < 1.002
+    assert math.isinf(pld_epsilon([EqualPromises(Fraction(1), Fraction(1, 10))], [], Fraction(1, 100)))
 
 
 def test_sigma_is_rounded_down() -> None:

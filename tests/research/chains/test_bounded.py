@@ -131,7 +131,7 @@ class TestReach:
         table[0, 0, 0] = 0
         point = tuple(table.ravel().tolist())
         points = sorted(fibre(BoundedBlock.plain(kept), point))
-        shape = Bounded(General(tuple(map(tuple, BoundedBlock.plain(kept).kept[independent(kept)].tolist())), (1,) * 27), 0, None)
+        shape = Bounded(General(tuple(map(tuple, BoundedBlock.plain(kept).kept_matrix[independent(kept)].tolist())), (1,) * 27), 0, None)
         chain = bounded_chain(shape, np.array(point), HALF)
         assert len(points) > 20
         assert chain.moves == "all moves"

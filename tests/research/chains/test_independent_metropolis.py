@@ -30,7 +30,7 @@ def stream(*label: str) -> Words:
 
 
 def test_the_papers_table_is_the_papers() -> None:
-    assert (BLOCK.kept @ TABLE).tolist() == [256, 130, 213]
+    assert (BLOCK.kept_matrix @ TABLE).tolist() == [256, 130, 213]
     assert [i + 1 for i in PAPER.pivots.free] == [*range(2, 23), *range(24, 46)]
 
 

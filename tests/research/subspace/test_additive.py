@@ -193,7 +193,7 @@ class TestErrors:
     @pytest.mark.parametrize("make", [projected_laplace, extended_laplace, double_geometric])
     def test_the_covariance_is_a_multiple_of_the_projection(self, make: Any) -> None:
         law = make(Query.linear(HISTOGRAM, MARGINS), 1)
-        exact = np.array([[float(x) for x in MARGINS.space.projected([Fraction(int(i == j)) for i in range(6)])] for j in range(6)])
+        exact = np.array([[float(x) for x in MARGINS.space.project([Fraction(int(i == j)) for i in range(6)])] for j in range(6)])
         assert np.allclose(law.covariance(), law.noise.covariance * exact, rtol=0, atol=1e-13 * law.noise.covariance)
 
     @settings(max_examples=15)

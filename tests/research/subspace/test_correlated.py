@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.additive import extended_gaussian, projected_gaussian
 from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared, gaussian_delta_bounds
-from holdfast.research.subspace.correlated import CorrelatedGaussian, Shape, split, split_factor, tightened
+from holdfast.research.subspace.correlated import CorrelatedGaussian, Shape, split, split_factor, tighten_factor
 from holdfast.research.subspace.design import least_squared_error, optimal_covariance
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities
@@ -49,7 +49,7 @@ def test_blocks_are_orthonormal_and_every_change_is_at_most_one(neighbours: Neig
     )
     sizes = np.linalg.norm(np.linalg.solve(factor, vectors), axis=0)
     assert sizes.max() <= 1 + 1e-9
-    tight = tightened(changes, factor)
+    tight = tighten_factor(changes, factor)
     assert np.linalg.norm(np.linalg.solve(tight, vectors), axis=0).max() == pytest.approx(1, rel=1e-9)
     assert np.trace(tight @ tight.T) <= np.trace(factor @ factor.T) * (1 + 1e-9)
 
@@ -91,7 +91,7 @@ def test_it_beats_spherical_noise_and_stays_above_the_bound(shape: Shape, worklo
 def test_no_split_is_better_than_the_optimal_covariance() -> None:
     for n in (4, 9):
         changes = Changes.of(with_total(ranges(n)))
-        factor = tightened(changes, split_factor(changes))
+        factor = tighten_factor(changes, split_factor(changes))
         assert np.trace(factor @ factor.T) >= optimal_covariance(changes).least
 
 

@@ -73,7 +73,7 @@ class TestChanges:
         neighbours = data.draw(st.sampled_from(NEIGHBOURS))
         columns = [list(column) for column in zip(*matrix, strict=True)]
         moves = columns if neighbours == "add-remove" else [[a - b for a, b in zip(x, y, strict=True)] for x in columns for y in columns]
-        projected = read_matrix([list(invariants.space.projected(move)) for move in moves], "moves")
+        projected = read_matrix([list(invariants.space.project(move)) for move in moves], "moves")
         query = Query(invariants, Sensitivities(neighbours=neighbours), read_matrix(matrix, "matrix"))
         assert query.changed_dimensions == projected.rank()
 

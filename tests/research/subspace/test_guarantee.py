@@ -60,14 +60,14 @@ class TestOperations:
     def test_nested(self, chosen: list[int], normals: list[list[int]], more: list[list[int]]) -> None:
         """Proposition 2.7; from R^3, Corollary 2.8."""
         m = mechanism(chosen)
-        V = Subspace.spanned(normals, 3).complement()
-        smaller = V & Subspace.spanned(more, 3).complement()
+        V = Subspace.span(normals, 3).complement()
+        smaller = V & Subspace.span(more, 3).complement()
         assert holds(m, SubspaceGuarantee.of_private(3, 1, m.delta(BASE, PAIRS)).within(V))
         assert holds(m, attained(m, V, 1).within(smaller))
 
     def test_nesting_the_other_way_is_refused_and_would_be_wrong(self) -> None:
         m = mechanism(list(range(1, 30)))
-        line = Subspace.spanned([[1, 1, 1]], 3)
+        line = Subspace.span([[1, 1, 1]], 3)
         promise = attained(m, line, 1)
         assert m.delta(BASE, PAIRS, WHOLE) > promise.delta
         with pytest.raises(InvalidParameter, match="does not lie in the one of the promise"):
@@ -80,7 +80,7 @@ class TestOperations:
     ) -> None:
         """Proposition 2.9, with delta."""
         a, b = mechanism(one), mechanism(two)
-        V, W = (Subspace.spanned(normals, 3).complement() for normals in (first, second))
+        V, W = (Subspace.span(normals, 3).complement() for normals in (first, second))
         together = attained(a, V, 1).beside(attained(b, W, 2))
         assert (together.epsilon, together.space.dimension) == (Fraction(3), V.dimension + W.dimension)
         assert holds(a.beside(b), together)
@@ -99,10 +99,10 @@ class TestOperations:
     def test_mixtures(self, one: list[int], two: list[int], first: list[list[int]], second: list[list[int]], p: Fraction) -> None:
         """The axiom of choice."""
         a, b = mechanism(one), mechanism(two)
-        V, W = (Subspace.spanned(normals, 3).complement() for normals in (first, second))
-        mixed = attained(a, V, 1).mixed(attained(b, W, 2), p)
+        V, W = (Subspace.span(normals, 3).complement() for normals in (first, second))
+        mixed = attained(a, V, 1).mix(attained(b, W, 2), p)
         assert mixed.space == V & W
-        assert holds(a.mixed(b, p), mixed)
+        assert holds(a.mix(b, p), mixed)
 
     def test_the_delta_of_a_mixture_is_attained(self) -> None:
         """One tells the first person's cell a quarter of the time, the other half of the time: the mean is not less."""
@@ -110,15 +110,15 @@ class TestOperations:
             FiniteMechanism({x: {(Fraction(x[0]),): p, (Fraction(9),): 1 - p} for x in PEOPLE}) for p in (Fraction(1, 4), Fraction(1, 2))
         )
         line = Subspace.whole(1)
-        mixed = attained(one, line, 1).mixed(attained(other, line, 1), "1/3")
-        assert mixed.delta == one.mixed(other, Fraction(1, 3)).delta(BASE, PAIRS, line) == Fraction(5, 12)
+        mixed = attained(one, line, 1).mix(attained(other, line, 1), "1/3")
+        assert mixed.delta == one.mix(other, Fraction(1, 3)).delta(BASE, PAIRS, line) == Fraction(5, 12)
 
     @settings(max_examples=20)
     @given(weights, rows, st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=3))
     def test_post_processing(self, chosen: list[int], normals: list[list[int]], T: list[list[int]]) -> None:
         m = mechanism(chosen)
-        V = Subspace.spanned(normals, 3).complement()
-        shown = m.mapped(lambda _, y: tuple(sum((t * v for t, v in zip(row, y, strict=True)), Fraction(0)) for row in T))
+        V = Subspace.span(normals, 3).complement()
+        shown = m.map_output(lambda _, y: tuple(sum((t * v for t, v in zip(row, y, strict=True)), Fraction(0)) for row in T))
         assert holds(shown, attained(m, V, 1).processed(T))
 
     @settings(max_examples=20)
@@ -129,16 +129,16 @@ class TestOperations:
         def image(y: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
             return tuple(sum((t * v for t, v in zip(row, y, strict=True)), Fraction(0)) for row in T)
 
-        V = Subspace.spanned(normals, 3).complement()
-        made = mechanism(chosen).projected(V, histogram).mapped(lambda _, y: image(y))
+        V = Subspace.span(normals, 3).complement()
+        made = mechanism(chosen).project(V, histogram).map_output(lambda _, y: image(y))
         found = SubspaceGuarantee(space=V, kept=V, epsilon=Fraction(1)).processed(T)
         for x, law in made.laws.items():
             moved = [[a - b for a, b in zip(y, image(histogram(x)), strict=True)] for y in law]
-            spread = Subspace.spanned(moved, len(T))  # where the outcomes differ from T A(x), and from each other
+            spread = Subspace.span(moved, len(T))  # where the outcomes differ from T A(x), and from each other
             same = found.identities if found.kept is None else found.kept
             assert spread == (Subspace.whole(len(T)) if same is None else same)
         images = [list(image(point)) for point in product((Fraction(0), Fraction(1)), repeat=3)]
-        possible = Subspace.spanned(images, len(T))
+        possible = Subspace.span(images, len(T))
         assert found.identities == (None if possible.dimension == len(T) else possible)
         assert found.kept_rows == possible.dimension - spread.dimension
         still = {i for i in range(len(T)) if not any(T[i])}
@@ -153,24 +153,24 @@ class TestOperations:
         said = promise.processed([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])  # the kept row, twice
         assert (said.kept_rows, said.fixed_cells, said.is_induced) == (1, (0, 1), True)
         assert said.processed([[1, 1, 0], [0, 0, 1]]).fixed_cells == (0,)
-        assert said.beside(twice).kept_rows == joint_exposure(said, said).rows == said.mixed(said, "1/2").kept_rows == 1
+        assert said.beside(twice).kept_rows == joint_exposure(said, said).rows == said.mix(said, "1/2").kept_rows == 1
 
     def test_mixtures_of_promises_that_keep_different_rows_are_refused(self) -> None:
         """The row that one of them keeps is published whenever that one is chosen; a mixture that forgot it would expose nothing."""
         one, other = (SubspaceGuarantee.induced_by(Invariants(kept), 1) for kept in ([[1, 1, 0]], [[1, 1, 0], [0, 1, 1]]))
         for first, second in ((one, other), (other, one), (one, SubspaceGuarantee.of_private(3, 1))):
             with pytest.raises(InvalidParameter, match="Mix mechanisms that keep the same rows"):
-                first.mixed(second, "1/2")
-        assert joint_exposure(one.mixed(one, "1/2")).rows == 1
-        assert SubspaceGuarantee.of_private(3, 1).mixed(SubspaceGuarantee.induced_by(Invariants([], 3), 1), "1/2").kept_rows == 0
+                first.mix(second, "1/2")
+        assert joint_exposure(one.mix(one, "1/2")).rows == 1
+        assert SubspaceGuarantee.of_private(3, 1).mix(SubspaceGuarantee.induced_by(Invariants([], 3), 1), "1/2").kept_rows == 0
 
     def test_a_free_part_is_private_as_a_whole_and_the_rest_is_published(self) -> None:
         promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), "1/4", "1e-6")
         free = promise.processed([[1, -1, 0, 0], [0, 0, 0, 1]])
         assert (free.space, free.kept) == (Subspace.whole(2), None)
         part = promise.processed([[1, 0, 0, 0], [0, 1, 1, 0]])
-        assert part.space == Subspace.spanned([[2, -1]], 2)  # 2 y_1 - (y_2 + y_3) looks at N only
-        assert part.kept == Subspace.spanned([[1, -1]], 2)  # the sum of both is published as it is
+        assert part.space == Subspace.span([[2, -1]], 2)  # 2 y_1 - (y_2 + y_3) looks at N only
+        assert part.kept == Subspace.span([[1, -1]], 2)  # the sum of both is published as it is
         row = promise.processed([[1, 1, 1, 0]])
         assert (row.space.dimension, row.fixed_cells) == (0, (0,))
 
@@ -179,14 +179,14 @@ class TestOperations:
         with pytest.raises(InvalidParameter, match="State both for the same neighbours"):
             one.beside(other)
         with pytest.raises(InvalidParameter, match="State both for the same neighbours"):
-            one.mixed(other, "1/2")
+            one.mix(other, "1/2")
 
     def test_what_is_weaker_about_one_part_is_weaker_about_both(self) -> None:
         sure = SubspaceGuarantee.induced_by(Invariants([[1, 1]]), 1)
         unsure = SubspaceGuarantee.induced_by(Invariants([[1, 1]]), 1, basis="declared", status="floating point")
         both = sure.beside(unsure)
         assert (both.basis, both.status, both.is_induced) == ("declared", "floating point", True)
-        assert sure.mixed(unsure, "1/3").is_induced
+        assert sure.mix(unsure, "1/3").is_induced
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -202,7 +202,7 @@ class TestOperations:
         with pytest.raises(InvalidParameter, match=message):
             SubspaceGuarantee.of_private(**fields)  # type: ignore[arg-type]
         with pytest.raises(InvalidParameter, match="weight is a probability"):
-            SubspaceGuarantee.of_private(2, 1).mixed(SubspaceGuarantee.of_private(2, 1), 2)
+            SubspaceGuarantee.of_private(2, 1).mix(SubspaceGuarantee.of_private(2, 1), 2)
 
 
 class TestFinite:
@@ -234,7 +234,7 @@ class TestExamples:
             name: {tuple(a + s for a, s in zip(answer, e, strict=True)): Fraction(1, 81) for e in product(steps, repeat=4)}
             for name, answer in data.items()
         }
-        kept = FiniteMechanism(noisy).projected(C.space, lambda name: data[str(name)])
+        kept = FiniteMechanism(noisy).project(C.space, lambda name: data[str(name)])
         for name, answer in data.items():
             assert {sum(c * v for c, v in zip(row, y, strict=True)) for y in kept.laws[name]} == {answer[0] + answer[2]}
         assert kept.delta(Fraction(10**9), [("x", "x'")]) == 1  # no (epsilon, delta) with delta < 1
@@ -257,25 +257,25 @@ class TestFrameworks:
     @settings(max_examples=20)
     @given(weights, rows)
     def test_projection_of_any_mechanism(self, chosen: list[int], normals: list[list[int]]) -> None:
-        m, V = mechanism(chosen), Subspace.spanned(normals, 3).complement()
-        made = m.projected(V, histogram)
+        m, V = mechanism(chosen), Subspace.span(normals, 3).complement()
+        made = m.project(V, histogram)
         for x, law in made.laws.items():
-            exact = V.complement().projected(histogram(x))
-            assert {V.complement().projected(y) for y in law} == {exact}
+            exact = V.complement().project(histogram(x))
+            assert {V.complement().project(y) for y in law} == {exact}
         assert made.delta(BASE, PAIRS, V) == m.delta(BASE, PAIRS, V) <= m.delta(BASE, PAIRS)
 
     @settings(max_examples=20)
     @given(weights, rows)
     def test_extension_both_ways(self, chosen: list[int], normals: list[list[int]]) -> None:
-        V = Subspace.spanned(normals, 3).complement()
-        H = mechanism(chosen).mapped(lambda _, y: V.projected(y))
-        made = H.extended(V, histogram)
+        V = Subspace.span(normals, 3).complement()
+        H = mechanism(chosen).map_output(lambda _, y: V.project(y))
+        made = H.extend(V, histogram)
         assert made.delta(BASE, PAIRS, V) == H.delta(BASE, PAIRS)
-        assert made.mapped(lambda _, y: V.projected(y)).laws == H.laws  # back again
+        assert made.map_output(lambda _, y: V.project(y)).laws == H.laws  # back again
         for x, law in made.laws.items():
-            assert {V.complement().projected(y) for y in law} == {V.complement().projected(histogram(x))}
+            assert {V.complement().project(y) for y in law} == {V.complement().project(histogram(x))}
             # Corollary 3.10: equal errors
-            assert made.squared_error(x, histogram(x)) == H.squared_error(x, V.projected(histogram(x)))
+            assert made.squared_error(x, histogram(x)) == H.squared_error(x, V.project(histogram(x)))
 
     def test_projection_keeps_the_mean(self) -> None:
         """Corollary 4.1, on noise that is not symmetric: -1 with probability 2/3, else 2."""
@@ -286,7 +286,7 @@ class TestFrameworks:
         noisy = FiniteMechanism(
             {x: {tuple(h + v for h, v in zip(histogram(x), step, strict=True)): p for step, p in e.items()} for x in PEOPLE}
         )
-        made = noisy.projected(Invariants([[1, 2, 3]]).space, histogram)
+        made = noisy.project(Invariants([[1, 2, 3]]).space, histogram)
         assert all(made.mean(x) == histogram(x) for x in PEOPLE)
         assert all(made.squared_error(x, histogram(x)) == 2 * 2 for x in PEOPLE)  # (n - n_c) times the variance 2
 
@@ -296,6 +296,6 @@ class TestWords:
         induced = SubspaceGuarantee.induced_by(Invariants([[1, 1, 0], [0, 0, 1]]), "1/4", "1e-6", basis="declared", status="floating point")
         assert callable(snapshot)
         snapshot(hf.describe(induced), "induced")
-        snapshot(hf.describe(SubspaceGuarantee.of_private(3, 12, neighbours="add-remove").within(Subspace.spanned([[1, 0, 0]], 3))), "part")
+        snapshot(hf.describe(SubspaceGuarantee.of_private(3, 12, neighbours="add-remove").within(Subspace.span([[1, 0, 0]], 3))), "part")
         with pytest.raises(InvalidParameter, match="delta belongs to a guarantee or a composition"):
             hf.describe(induced, delta="1e-9")

@@ -58,7 +58,7 @@ class General(Shape):
             )
 
     @classmethod
-    def unlisted(cls, size: int, rank: int) -> General:
+    def without_rows(cls, size: int, rank: int) -> General:
         """A block too large to list its rows."""
         return cls(None, (size,), rank)
 

@@ -121,7 +121,7 @@ class Levels(Shape):
     def as_general(self) -> General:
         """The same lattice by its rows, for samplers and chains that take those; NoExactSampler where they are too many to list."""
         rows = self.matrix()
-        return General.unlisted(self.size, self.rank) if rows is None else General(tuple(map(tuple, rows.tolist())), (1,) * self.size)
+        return General.without_rows(self.size, self.rank) if rows is None else General(tuple(map(tuple, rows.tolist())), (1,) * self.size)
 
     def shortest(self, norm: Norm) -> Shortest | None:
         fewest = self._fewest_axes

@@ -103,14 +103,14 @@ class Ranked:
     confidence: float
 
     @property
-    def shared(self) -> tuple[str, ...]:
+    def shared_parts(self) -> tuple[str, ...]:
         """The parts of the names that all bars have in common; none where there are not two bars."""
         return tuple(parts[0] for parts in self._columns() if len(set(parts)) == 1)
 
     @property
     def own_names(self) -> tuple[str, ...]:
         """The names without these parts."""
-        if not self.shared:
+        if not self.shared_parts:
             return tuple(bar.name for bar in self.bars)
         return tuple(map(", ".join, zip(*(parts for parts in self._columns() if len(set(parts)) > 1), strict=True)))
 

@@ -42,12 +42,12 @@ class Figure:
         """The title as it stands above the drawing."""
         return self.title.removesuffix(".")
 
-    def part(self) -> parts.Figure:
+    def part(self) -> parts.PageFigure:
         """The same for the frame of a page, which lays it out; of a long table the first rows."""
         some = Sentences(self.language)("figures.first_rows", shown=MOST_ROWS, rows=len(self.rows))
         caption = self.title if len(self.rows) <= MOST_ROWS else f"{self.title} {some}"
-        data = parts.Table(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
-        return parts.Figure(self.name, on_page(self.svg), self.caption, data, self.heading)
+        data = parts.PageTable(caption, self.header, self.rows[:MOST_ROWS], frozenset(range(1, len(self.header))))
+        return parts.PageFigure(self.name, on_page(self.svg), self.caption, data, self.heading)
 
     def html(self) -> Markup:
         """Drawing, title and caption, and the table, which opens on demand."""

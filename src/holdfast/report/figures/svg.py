@@ -12,7 +12,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from holdfast.exact.formatting import format_tick
-from holdfast.report.markup import Piece, shortened, tag
+from holdfast.report.markup import Piece, shorten_name, tag
 
 Place: TypeAlias = Callable[[float], float]
 
@@ -99,7 +99,7 @@ def legend_line(y: float, words: str, **style: str) -> list[Markup]:
 
 def cut(words: str, room: float) -> str:
     """A text, shortened where it does not fit."""
-    return shortened(words, room, width_of)
+    return shorten_name(words, room, width_of)
 
 
 def width_of(words: str) -> float:

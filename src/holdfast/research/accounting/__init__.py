@@ -1,6 +1,15 @@
 """What several promises come to together, and deltas and posteriors beyond what a release states."""
 
-from holdfast.research.accounting.composition import Bound, Bounds, Composition, Part, Rate, compose, composition_paragraph, parallel
+from holdfast.research.accounting.composition import (
+    Bound,
+    Bounds,
+    ComposedPromise,
+    Composition,
+    Rate,
+    compose,
+    composition_paragraph,
+    parallel,
+)
 from holdfast.research.accounting.conditioned import ConditionedLoss, conditioned_loss, paper_examples
 from holdfast.research.accounting.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
 from holdfast.research.accounting.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
@@ -10,9 +19,9 @@ from holdfast.wording.kinds import describe_as
 __all__ = [
     "Bound",
     "Bounds",
+    "ComposedPromise",
     "Composition",
     "ConditionedLoss",
-    "Part",
     "Rate",
     "compose",
     "conditioned_loss",

@@ -61,7 +61,7 @@ DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Part:
+class ComposedPromise:
     """One promise about the pair, with the law behind it where that is known to dominate every mechanism with the promise.
 
     sigma_squared, sensitivity:  discrete Gaussian noise on a whole number that differs by at most `sensitivity` between the two tables.
@@ -73,21 +73,21 @@ class Part:
     sensitivity: int | None = None
 
     @classmethod
-    def pure(cls, epsilon: Exact) -> Part:
+    def pure(cls, epsilon: Exact) -> ComposedPromise:
         value = not_negative(epsilon, "epsilon")
         return cls(Promise("pure", value, Fraction(0), value * value / 2))
 
     @classmethod
-    def zcdp(cls, rho: Exact) -> Part:
+    def zcdp(cls, rho: Exact) -> ComposedPromise:
         value = budget(rho, "rho")
         return cls(Promise("zcdp", zcdp_epsilon(value, DEFAULT_DELTA), DEFAULT_DELTA, value))
 
     @classmethod
-    def approximate(cls, epsilon: Exact, delta: Exact) -> Part:
+    def approximate(cls, epsilon: Exact, delta: Exact) -> ComposedPromise:
         return cls(Promise("approximate", not_negative(epsilon, "epsilon"), probability(delta, "delta"), None))
 
     @classmethod
-    def discrete_gaussian(cls, sigma_squared: Exact, sensitivity: int = 1) -> Part:
+    def discrete_gaussian(cls, sigma_squared: Exact, sensitivity: int = 1) -> ComposedPromise:
         variance, reach = positive_fraction(sigma_squared, "sigma_squared"), at_least_one(sensitivity, "sensitivity")
         promise = cls.zcdp(Fraction(reach * reach) / (2 * variance)).promise
         return cls(promise, variance, reach)
@@ -129,7 +129,7 @@ class Bounds:
         return min(self.found, key=lambda bound: bound.epsilon)
 
     @property
-    def certified(self) -> Bound:
+    def certified_bound(self) -> Bound:
         """The smallest epsilon among the certified bounds; there always is one."""
         return min((bound for bound in self.found if bound.certified), key=lambda bound: bound.epsilon)
 
@@ -143,7 +143,7 @@ class Composition:
                  are chosen along the way, only the sums `epsilon` and `rho` hold, against a grant that was fixed before.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ComposedPromise, ...]
 
     @property
     def kind(self) -> Kind:
@@ -180,7 +180,7 @@ class Composition:
         Guarantees:  each bound holds; the least is `.best`, the least proved in balls `.certified`.
         """
         chosen = self._delta(delta)
-        found = tuple(self._sums(chosen)) + tuple(self._equal(chosen)) + tuple(self._concentrated(chosen))
+        found = tuple(self._sums(chosen)) + tuple(self._equal(chosen)) + tuple(self._concentrated_bounds(chosen))
         found += tuple(self._equal_gaussians(chosen))
         reason = self._no_pld(chosen, pld)
         if reason is None:
@@ -233,7 +233,7 @@ class Composition:
         except InvalidParameter:  # the largest delta, taken for each, is more than there is
             return
 
-    def _concentrated(self, delta: Fraction) -> Iterator[Bound]:
+    def _concentrated_bounds(self, delta: Fraction) -> Iterator[Bound]:
         """rho of what has one, at the delta that the others leave; their epsilons are added."""
         rho = short_up(sum((part.rho for part in self.parts if part.rho is not None), Fraction(0)))
         others = sum((part.epsilon for part in self.parts if part.rho is None), Fraction(0))
@@ -270,9 +270,13 @@ class Composition:
     def _losses(self, delta: Fraction) -> Iterator[Bound]:
         """Dominating pairs through dp-accounting. What is zCDP alone gets half of the delta that is left, and its epsilon is added."""
         counts = Counter(dominating for part in self.parts if (dominating := _dominating(part)) is not None)
-        pairs = [losses.Pair(known.epsilon, known.delta, n) for known, n in counts.items() if isinstance(known, losses.Pair)]
+        pairs = [
+            losses.EqualPromises(known.epsilon, known.delta, n) for known, n in counts.items() if isinstance(known, losses.EqualPromises)
+        ]
         gaussians = [
-            losses.Gaussian(known.sigma_squared, known.sensitivity, n) for known, n in counts.items() if isinstance(known, losses.Gaussian)
+            losses.EqualGaussians(known.sigma_squared, known.sensitivity, n)
+            for known, n in counts.items()
+            if isinstance(known, losses.EqualGaussians)
         ]
         rest = short_up(sum((part.rho for part in self.parts if _dominating(part) is None and part.rho is not None), Fraction(0)))
         half = -short_up(-(delta - self.fixed_delta) / 2)
@@ -283,7 +287,7 @@ class Composition:
             yield Bound(found, delta, PLD, False)
 
 
-def compose(*promises: Promise | Part) -> Composition:
+def compose(*promises: Promise | ComposedPromise) -> Composition:
     """Promises about one pair of tables, taken together.
 
     Given:       one or more promises (`Guarantee.cost(...)`, `Part.pure("1/4")`, ...), all about the same pair, each with noise of its own.
@@ -292,13 +296,13 @@ def compose(*promises: Promise | Part) -> Composition:
     """
     if not promises:
         raise InvalidParameter("compose() needs at least one promise. Got none.")
-    parts = tuple(promise if isinstance(promise, Part) else Part(promise) for promise in promises)
+    parts = tuple(promise if isinstance(promise, ComposedPromise) else ComposedPromise(promise) for promise in promises)
     for part in parts:
         _check(part)
     return Composition(parts)
 
 
-def _check(part: Part) -> None:
+def _check(part: ComposedPromise) -> None:
     promise = part.promise
     if not isinstance(promise, Promise) or promise.kind not in ("pure", "zcdp", "approximate"):
         kind = getattr(promise, "kind", type(promise).__name__)
@@ -308,19 +312,19 @@ def _check(part: Part) -> None:
     if (part.sigma_squared is None) != (part.sensitivity is None):
         raise InvalidParameter("sigma_squared and sensitivity belong together. Give both or neither.")
     if part.sigma_squared is not None and part.sensitivity is not None:
-        known = losses.Gaussian(part.sigma_squared, part.sensitivity)
+        known = losses.EqualGaussians(part.sigma_squared, part.sensitivity)
         if promise.kind != "zcdp" or promise.rho != known.rho:
             raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use Part.discrete_gaussian.")
 
 
-def _dominating(part: Part) -> losses.Pair | losses.Gaussian | None:
+def _dominating(part: ComposedPromise) -> losses.EqualPromises | losses.EqualGaussians | None:
     """The pair of laws that dominates every mechanism with this promise, where one is known."""
     if part.sigma_squared is not None and part.sensitivity is not None:
-        return losses.Gaussian(part.sigma_squared, part.sensitivity)
-    return None if part.promise.kind == "zcdp" else losses.Pair(part.epsilon, _own_delta(part))
+        return losses.EqualGaussians(part.sigma_squared, part.sensitivity)
+    return None if part.promise.kind == "zcdp" else losses.EqualPromises(part.epsilon, _own_delta(part))
 
 
-def _own_delta(part: Part) -> Fraction:
+def _own_delta(part: ComposedPromise) -> Fraction:
     return part.delta if part.promise.kind == "approximate" else Fraction(0)
 
 

@@ -97,7 +97,7 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
     support = np.flatnonzero(vector)
     if support.size == 0:
         raise InvalidParameter("The move is zero: both tables are the same. Give a move with an entry other than zero.")
-    blocks = _touched(lattice, support)
+    blocks = _touched_blocks(lattice, support)
     sizes = sorted({abs(int(entry)) for entry in vector[support]})
     if all(isinstance(block.shape, Free) for block in blocks):
         if support.size == 1:
@@ -174,7 +174,7 @@ def enumerated_delta_bounds(basis: Any, move: Any, sigma_squared: Exact, epsilon
     return Enclosure(max(lower, Fraction(0)), min(max(upper + beyond, Fraction(0)), Fraction(1)))
 
 
-def _touched(lattice: Lattice, support: Ints) -> list[Block]:
+def _touched_blocks(lattice: Lattice, support: Ints) -> list[Block]:
     places = np.flatnonzero(np.isin(lattice.blocks.order, support))
     numbers = np.unique(np.searchsorted(lattice.blocks.starts, places, side="right") - 1)
     return [lattice.blocks[int(i)] for i in numbers]

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from holdfast.exact.balls import ball, enclosure, float_up, precision
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.conversions import PRECISIONS, clamped, log_of, zcdp_delta_bounds, zcdp_epsilon_bounds
+from holdfast.privacy.conversions import PRECISIONS, clamp_to_float, log_of, zcdp_delta_bounds, zcdp_epsilon_bounds
 from holdfast.privacy.parameters import budget, not_negative, probability
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -75,7 +75,7 @@ def zcdp_epsilon_optimal(rho: Exact, delta: Exact) -> float:
 
 
 def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    rate, cost = clamped(rho), clamped(epsilon) if epsilon else 0.0
+    rate, cost = clamp_to_float(rho), clamp_to_float(epsilon) if epsilon else 0.0
     t, z, log_u = _best_for_delta(rate, cost)
     found = zcdp_delta_bounds(rho, epsilon).upper
     if not _is_ordinary(t, z, rate):
@@ -90,7 +90,7 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    rate = clamped(rho)
+    rate = clamp_to_float(rho)
     t, z = _best_for_epsilon(rate, -log_of(delta))
     found = zcdp_epsilon_bounds(rho, delta).upper
     if not _is_ordinary(t, z, rate):

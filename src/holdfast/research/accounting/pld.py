@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from holdfast.exact.balls import float_up
-from holdfast.privacy.conversions import clamped, short_up, zcdp_epsilon
+from holdfast.privacy.conversions import clamp_to_float, short_up, zcdp_epsilon
 
 ALLOWANCE = (1e-12, 1e-15)
 """Taken off the delta that is asked for: so much, and so much for each promise. Against exact values dp-accounting's delta was seen too
@@ -35,7 +35,7 @@ SHARP = 0.001
 """What rounding every loss up to the grid may add to epsilon, relative to it, where MOST_POINTS allow it."""
 
 
-class Pair(NamedTuple):
+class EqualPromises(NamedTuple):
     """`times` equal promises of (epsilon, delta)."""
 
     epsilon: Fraction
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     times: int = 1
 
 
-class Gaussian(NamedTuple):
+class EqualGaussians(NamedTuple):
     """`times` equal discrete Gaussians on whole numbers."""
 
     sigma_squared: Fraction
@@ -67,7 +67,7 @@ def is_installed() -> bool:
     return importlib.util.find_spec("dp_accounting") is not None
 
 
-def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fraction, *, pessimistic: bool = True) -> float:
+def pld_epsilon(pairs: Sequence[EqualPromises], gaussians: Sequence[EqualGaussians], delta: Fraction, *, pessimistic: bool = True) -> float:
     """epsilon at this delta for the composition of all of them, by dp-accounting; infinite where it finds none.
 
     Given:       delta of SHARE allowances or more.
@@ -100,12 +100,12 @@ def pld_epsilon(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fra
     return math.nextafter(found, math.inf)
 
 
-def _interval(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fraction) -> float:
+def _interval(pairs: Sequence[EqualPromises], gaussians: Sequence[EqualGaussians], delta: Fraction) -> float:
     """Width of the grid: fine against the range of the composed loss, and against what rounding each pure loss up may add."""
-    pure_range = sum(clamped(epsilon) * count for epsilon, _, count in pairs if epsilon)
+    pure_range = sum(clamp_to_float(epsilon) * count for epsilon, _, count in pairs if epsilon)
     rho = sum((gaussian.rho * gaussian.times for gaussian in gaussians), Fraction(0))
     rho_all = rho + sum((epsilon**2 / 2 * count for epsilon, _, count in pairs), Fraction(0))
-    reach = pure_range + (clamped(rho) + 12 * math.sqrt(2 * clamped(rho)) if rho else 0.0)
+    reach = pure_range + (clamp_to_float(rho) + 12 * math.sqrt(2 * clamp_to_float(rho)) if rho else 0.0)
     if reach == 0:
         return 1e-4
     guess = min(zcdp_epsilon(short_up(rho_all), delta), reach) if rho_all else reach
@@ -115,7 +115,7 @@ def _interval(pairs: Sequence[Pair], gaussians: Sequence[Gaussian], delta: Fract
 
 
 def _root_down(value: Fraction) -> float:
-    found = math.sqrt(clamped(value))
+    found = math.sqrt(clamp_to_float(value))
     while Fraction(found) ** 2 > value:
         found = math.nextafter(found, 0.0)
     return found

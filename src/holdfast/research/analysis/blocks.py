@@ -83,7 +83,7 @@ def block_posterior(read: Read) -> BlockPosterior:
     noise = cell_weight(target)
     found = None if noise is None else by_convolution(read, read.shape, noise)
     if found is None:
-        found = _rounded_pair(read, target) if isinstance(target, Rounded) else _listed(read, target)
+        found = _rounded_pair(read, target) if isinstance(target, Rounded) else _list_tables(read, target)
     if found is None and noise is not None:
         found = by_classes(read, noise)
     return check_posterior(_from_draws(read) if found is None else found)
@@ -140,7 +140,7 @@ def one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Flo
             top = float(logs.max())
             ends = (logs[0] < top - LEFT_OUT or first == low[0]) and (logs[-1] < top - LEFT_OUT or last == high[0])
             if np.isfinite(top) and ends:
-                return Tables.weighted(values[:, None], logs, "enumeration")
+                return Tables.from_log_weights(values[:, None], logs, "enumeration")
         reach *= 2
     return None
 
@@ -160,10 +160,10 @@ def _rounded_pair(read: Read, target: Rounded) -> Tables | None:
     if not np.isfinite(top) or float(law @ np.exp(prior - top)) < LEAST_SHARE:
         return None
     with np.errstate(divide="ignore"):
-        return Tables.weighted(tables, np.log(law) + prior, "enumeration")
+        return Tables.from_log_weights(tables, np.log(law) + prior, "enumeration")
 
 
-def _listed(read: Read, target: Target) -> Tables | None:
+def _list_tables(read: Read, target: Target) -> Tables | None:
     """All tables that matter; None where they are too many or the law has no weights."""
     weigh = _table_weight(target)
     if weigh is None:
@@ -178,7 +178,7 @@ def _listed(read: Read, target: Target) -> Tables | None:
     tables = list_tables(read.shape.basis(), read.y, low, high, MAX_TABLES)
     if tables is None or not len(tables):
         return None
-    made = Tables.weighted(tables, weigh(read.y - tables) + read.log_prior(tables), "enumeration")
+    made = Tables.from_log_weights(tables, weigh(read.y - tables) + read.log_prior(tables), "enumeration")
     edge = ((made.tables == read.y - reach) | (made.tables == read.y + reach)).any(axis=1)
     return made if float(made.probabilities[edge].sum()) < 1e-12 else None
 
@@ -209,7 +209,7 @@ def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
         return None
     block = BoundedBlock.of(Bounded(read.shape, None, None))
     far = reach_of(read.drawing.channel.target, read.prior)
-    low, high = tightened(np.maximum(read.low, read.y - far), np.minimum(read.high, read.y + far), block.kept, read.y)
+    low, high = tightened(np.maximum(read.low, read.y - far), np.minimum(read.high, read.y + far), block.kept_matrix, read.y)
     width = int((high - low).max()) + 1
     if not 0 < width <= MAX_WIDTH or (low > high).any():
         return None
@@ -222,13 +222,13 @@ def by_classes(read: Read, noise: Callable[[Ints], Floats]) -> Tables | None:
     )
     if not np.isfinite(top).all() or (at_edge > top - LEFT_OUT / 2).any():
         return None
-    classes = Classes.of(read.y, low, high, block.kept, block.cuts, np.zeros(0, dtype=np.int64))
+    classes = Classes.of(read.y, low, high, block.kept_matrix, block.cuts, np.zeros(0, dtype=np.int64))
     if classes is None:
         return None
     law = ClassTables(classes, low, logs)
     if not law.is_possible:
         return None
-    return Tables.weighted(law.draw(read.draws, read.random), np.zeros(read.draws))
+    return Tables.from_log_weights(law.draw(read.draws, read.random), np.zeros(read.draws))
 
 
 def _from_draws(read: Read) -> Tables:
@@ -241,7 +241,7 @@ def _from_draws(read: Read) -> Tables:
         )
     z = public_draws(sampler, ("analysis", *read.label), read.draws)
     tables = read.y - z
-    return Tables.weighted(tables, read.log_prior(tables))
+    return Tables.from_log_weights(tables, read.log_prior(tables))
 
 
 def check_posterior(found: BlockPosterior) -> BlockPosterior:

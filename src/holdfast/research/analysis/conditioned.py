@@ -75,7 +75,7 @@ class KeptTotals:
         left = np.arange(len(tables))
         while len(left):
             tilts = self._tilts(tables[left[0]])
-            parts = [self._tilted(tables[left[start : start + AT_ONCE]], tilts) for start in range(0, len(left), AT_ONCE)]
+            parts = [self._tilted_law(tables[left[start : start + AT_ONCE]], tilts) for start in range(0, len(left), AT_ONCE)]
             logs, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
             good = errors <= LARGEST_ERROR
             if not good[0]:
@@ -84,7 +84,7 @@ class KeptTotals:
             left = left[~good]
         return out
 
-    def _tilted(self, tables: Ints, tilts: Floats) -> tuple[Floats, Floats]:
+    def _tilted_law(self, tables: Ints, tilts: Floats) -> tuple[Floats, Floats]:
         """(ln of the probability, an estimate of its relative error) for each table, through cells with weights times exp(tilt k).
 
         The tilt of a class is a combination of its column of kept rows, so that all class totals with the kept totals gain one factor.
@@ -214,7 +214,7 @@ def _one_cell(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], reach
 def _box(read: Read, shape: Bounded, far: int) -> tuple[Ints, Ints, Bools]:
     """What single published counts can be: bounds, what kept sums leave, and not further than `far` from y; and which cells the last cut.
     Where cells have one bound they get one box."""
-    kept = BoundedBlock.of(shape).kept
+    kept = BoundedBlock.of(shape).kept_matrix
     lower, upper = shape.lower_cells(), shape.upper_cells()
     low, high = tightened(np.maximum(lower, read.y - far), np.minimum(upper, read.y + far), kept, read.y)
     low, high = np.maximum(lower, low.min()), np.minimum(upper, high.max())
@@ -231,21 +231,21 @@ def _reaches(found: Tables, beyond: Bools, cut: Bools) -> bool:
 
 def _within(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:
     """All tables of the box listed, or draws by classes; None where both are too many, or a normaliser is not known."""
-    listed = _listed(read, shape, noise, low, high)
+    listed = _list_conditioned_tables(read, shape, noise, low, high)
     if listed is not None or int((high - low).max()) >= MAX_WIDTH:
         return listed
     block = BoundedBlock.of(shape)
-    classes = Classes.of(read.y, low, high, block.kept, block.cuts, np.array(block.floors, dtype=np.int64))
+    classes = Classes.of(read.y, low, high, block.kept_matrix, block.cuts, np.array(block.floors, dtype=np.int64))
     return None if classes is None else _by_classes(read, noise, KeptTotals(classes, low, high, noise))
 
 
-def _listed(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:
+def _list_conditioned_tables(read: Read, shape: Bounded, noise: Callable[[Ints], Floats], low: Ints, high: Ints) -> Tables | None:
     tables = list_tables(shape.basis(), read.y, low, high, MAX_TABLES)
     if tables is None:
         return None
     tables = tables[shape.holds(tables)]
     log_z = np.array([_log_sum(noise(tables - x).sum(axis=1)) for x in tables])
-    return Tables.weighted(tables, noise(read.y - tables).sum(axis=1) - log_z + read.log_prior(tables), "enumeration")
+    return Tables.from_log_weights(tables, noise(read.y - tables).sum(axis=1) - log_z + read.log_prior(tables), "enumeration")
 
 
 def _log_sum(logs: Floats) -> float:
@@ -266,4 +266,4 @@ def _by_classes(read: Read, noise: Callable[[Ints], Floats], sums: KeptTotals) -
         return empty
     tables = proposal.draw(read.draws, read.random)
     missing = sums.log_probability(tables)
-    return None if missing is None else Tables.weighted(tables, -missing)
+    return None if missing is None else Tables.from_log_weights(tables, -missing)

@@ -36,7 +36,7 @@ class GivenSum:
     def __init__(self, first: Ints, log_weights: Floats, total: int, tilt: float | None = None) -> None:
         self.first, self.total = first, total
         self.tilt = find_tilt(first, log_weights, total) if tilt is None else tilt
-        self.p = tilted(log_weights, self.tilt)
+        self.p = tilt_weights(log_weights, self.tilt)
         self.cells = len(first)
 
     def subset_law(self, inside: NDArray[np.bool_]) -> tuple[Ints, Floats]:
@@ -80,24 +80,24 @@ class GivenSum:
         found: list[tuple[int, Floats]] = [(0, np.ones(1))]
         for cell in range(self.cells - 1, -1, -1):
             start, law = found[-1]
-            found.append(_trimmed(start + int(self.first[cell]), np.convolve(law, self.p[cell])))
+            found.append(_trim_law(start + int(self.first[cell]), np.convolve(law, self.p[cell])))
         return found[::-1]
 
     def _sum(self, cells: Ints) -> tuple[int, Floats]:
         start, law = 0, np.ones(1)
         for cell in cells.tolist():
-            start, law = _trimmed(start + int(self.first[cell]), np.convolve(law, self.p[cell]))
+            start, law = _trim_law(start + int(self.first[cell]), np.convolve(law, self.p[cell]))
         return start, law
 
 
-def _trimmed(start: int, law: Floats) -> tuple[int, Floats]:
+def _trim_law(start: int, law: Floats) -> tuple[int, Floats]:
     known = np.flatnonzero(law > TRIM)
     if not len(known):
         return start, law
     return start + int(known[0]), law[known[0] : known[-1] + 1]
 
 
-def tilted(log_weights: Floats, t: float) -> Floats:
+def tilt_weights(log_weights: Floats, t: float) -> Floats:
     """w_i(v) exp(t v), scaled to sum 1 in every cell."""
     logs = log_weights + t * np.arange(log_weights.shape[1])
     made = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -113,7 +113,7 @@ def find_tilt(first: Ints, log_weights: Floats, total: int) -> float:
     wanted = float(total - first.sum())
     low, high, t = -MAX_TILT, MAX_TILT, 0.0
     for _ in range(60):
-        p = tilted(log_weights, t)
+        p = tilt_weights(log_weights, t)
         means = p @ steps
         excess = float(means.sum()) - wanted
         low, high = (low, t) if excess > 0 else (t, high)
@@ -151,7 +151,7 @@ def given_sum(centres: Ints, low: Ints, high: Ints, log_weight: Callable[[Ints],
             reach *= 2
             continue
         tilt = find_tilt(first, logs, total)
-        p = tilted(logs, tilt)
+        p = tilt_weights(logs, tilt)
         small = np.exp(-NEGLIGIBLE)
         ends = (p[:, 0] <= small) | (first == low)
         last_places = (last - first).astype(np.intp)

@@ -70,7 +70,7 @@ def readable(source: Source, signer: str | os.PathLike[str] | None = None) -> Re
     return source
 
 
-def published(source: Source, signer: str | os.PathLike[str] | None = None) -> Published:
+def read_published(source: Source, signer: str | os.PathLike[str] | None = None) -> Published:
     """As `readable`; refused where there is nothing to infer from."""
     again = readable(source, signer)
     found = Published(again.table.universe, again.table.counts, again.plan)
@@ -158,7 +158,7 @@ def posterior(
     Guarantees:  Bayes' rule with the very law of the release and the published kept totals; public files only. The result says how it was
                  computed and how far off it may be. It is not a promise: whoever believes another prior gets another answer.
     """
-    return posterior_of(published(release, signer), prior, query, draws, key)
+    return posterior_of(read_published(release, signer), prior, query, draws, key)
 
 
 def posterior_of(source: Published, prior: Prior, query: Query, draws: int = DRAWS, key: NoiseKey | None = None) -> Posterior:
@@ -245,7 +245,7 @@ def simulate(
                  depends on the true counts (bounds), a prior is needed.
     Guarantees:  public files only; `kind` says what was simulated. Every simulated release keeps the published totals.
     """
-    source = published(release, signer)
+    source = read_published(release, signer)
     if prior is None:
         return simulated_errors(source.plan.drawing, n, key)
     count = sample_size(n)

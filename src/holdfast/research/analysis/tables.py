@@ -45,7 +45,7 @@ class Tables:
     effective: float | None = None
 
     @classmethod
-    def weighted(cls, tables: Ints, log_weights: Floats, method: Method = "monte carlo") -> Tables:
+    def from_log_weights(cls, tables: Ints, log_weights: Floats, method: Method = "monte carlo") -> Tables:
         """From logarithms of weights; drawn tables count by Kish's effective number (sum w)^2 / sum w^2."""
         top = float(log_weights.max(initial=-np.inf))
         weights = np.exp(log_weights - top) if np.isfinite(top) else np.zeros(len(log_weights))

@@ -64,7 +64,7 @@ def numbers(values: Any, length: int, name: str) -> Floats:
     return found
 
 
-def solved(rows: Floats, right: Floats) -> Floats:
+def solve_shortest(rows: Floats, right: Floats) -> Floats:
     """The shortest v with rows v = right; refused where there is none."""
     found = np.linalg.lstsq(rows, right, rcond=None)[0]
     if not np.allclose(rows @ found, right, rtol=0, atol=tolerance(rows, right)):
@@ -107,7 +107,7 @@ def l2(noisy: Any, rows: Any, totals: Any, *, epsilon: Exact | None = None) -> P
     Reference:   [GM20] (4.1), Example 4.1.
     """
     matrix, measured, right = _system(noisy, rows, totals)
-    return _made("l2", measured + solved(matrix, right - matrix @ measured), epsilon)
+    return _make_result("l2", measured + solve_shortest(matrix, right - matrix @ measured), epsilon)
 
 
 def nonnegative_l2(noisy: Any, rows: Any, totals: Any, *, epsilon: Exact | None = None) -> PostProcessed:
@@ -120,20 +120,20 @@ def nonnegative_l2(noisy: Any, rows: Any, totals: Any, *, epsilon: Exact | None 
     Reference:   [GM20] section 3.
     """
     matrix, measured, right = _system(noisy, rows, totals)
-    start = measured + solved(matrix, right - matrix @ measured)
+    start = measured + solve_shortest(matrix, right - matrix @ measured)
     if (start >= 0).all():
-        return _made("nonnegative l2", start, epsilon)
+        return _make_result("nonnegative l2", start, epsilon)
     found = _nearest(matrix, measured, right, start)
     if found is None:  # perhaps all tables with these totals are zero at some cells: then the others are looked at
         open_cells = _not_forced_to_zero(matrix, right)
         found = np.zeros(len(measured))
         if open_cells.any():
             part, values = matrix[:, open_cells], measured[open_cells]
-            nearest = _nearest(part, values, right, values + solved(part, right - part @ values))
+            nearest = _nearest(part, values, right, values + solve_shortest(part, right - part @ values))
             if nearest is None:
                 raise PrecisionExhausted(NOT_FOUND)
             found[open_cells] = nearest
-    return _made("nonnegative l2", found, epsilon)
+    return _make_result("nonnegative l2", found, epsilon)
 
 
 NO_TABLE = "No table of numbers of zero or more has these totals. Check the totals."
@@ -153,7 +153,7 @@ def _nearest(matrix: Floats, measured: Floats, right: Floats, start: Floats) -> 
         weights, _ = nnls(system, goal, maxiter=100 * len(start))
     except RuntimeError:  # too many rounds
         return None
-    return _polished(matrix, measured, right, weights == 0)
+    return _polish_table(matrix, measured, right, weights == 0)
 
 
 def _not_forced_to_zero(matrix: Floats, right: Floats) -> Bools:
@@ -175,7 +175,7 @@ def _not_forced_to_zero(matrix: Floats, right: Floats) -> Bools:
     return np.asarray(found.x[cells : 2 * cells] > 0.5)
 
 
-def _polished(matrix: Floats, measured: Floats, right: Floats, positive: Bools) -> Floats | None:
+def _polish_table(matrix: Floats, measured: Floats, right: Floats, positive: Bools) -> Floats | None:
     """The nearest table that is zero outside `positive`, with the conditions of an optimum checked: y = m + A^T c where y > 0, and
     m + A^T c <= 0 where y = 0."""
     inside = matrix[:, positive]
@@ -224,12 +224,12 @@ def l1(noisy: Any, rows: Any, totals: Any, *, weights: Any = None, epsilon: Exac
         sums = matrix @ shares
         if (shares < 0).any() or (sums <= 0).any():
             raise InvalidParameter("weights are numbers of zero or more, not all 0 under a kept total.")
-        return _made("l1", measured + shares * (matrix.T @ (missing / sums)), epsilon)
+        return _make_result("l1", measured + shares * (matrix.T @ (missing / sums)), epsilon)
     if weights is not None:
         raise InvalidParameter(
             "weights share what is missing from a plain total. Here rows overlap or have other coefficients: leave them out."
         )
-    return _made("l1", measured + _shortest_l1(matrix, missing), epsilon)
+    return _make_result("l1", measured + _shortest_l1(matrix, missing), epsilon)
 
 
 def _shortest_l1(matrix: Floats, missing: Floats) -> Floats:
@@ -248,7 +248,7 @@ def _system(noisy: Any, rows: Any, totals: Any) -> tuple[Floats, Floats, Floats]
     return matrix, numbers(noisy, matrix.shape[1], "noisy"), numbers(totals, matrix.shape[0], "totals")
 
 
-def _made(method: Method, values: Floats, epsilon: Exact | None) -> PostProcessed:
+def _make_result(method: Method, values: Floats, epsilon: Exact | None) -> PostProcessed:
     values.setflags(write=False)
     return PostProcessed(values, method, None if epsilon is None else budget(epsilon, "epsilon"))
 

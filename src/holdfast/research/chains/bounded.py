@@ -61,7 +61,7 @@ def elementary_moves(kept: Ints) -> Ints:
     waiting = list(combinations(range(len(known)), 2))
     while waiting:
         i, j = waiting.pop()
-        rest = reduced(known[i] + known[j], known)
+        rest = reduce_by_moves(known[i] + known[j], known)
         if rest.any():
             if len(known) + 2 > MOST_ELEMENTARY:
                 raise RequestTooLarge(f"These kept totals have more than {MOST_ELEMENTARY} elementary moves. Use metropolis.")
@@ -77,7 +77,7 @@ def fits_into(moves: Ints, z: Ints) -> NDArray[np.bool_]:
     return np.asarray(((moves * z >= 0) & (abs(moves) <= abs(z))).all(axis=1))
 
 
-def reduced(z: Ints, moves: Ints) -> Ints:
+def reduce_by_moves(z: Ints, moves: Ints) -> Ints:
     """z less moves that fit into it, until none does."""
     while z.any():
         fits = np.flatnonzero(fits_into(moves, z))
@@ -137,7 +137,7 @@ def bounded_chain(shape: Bounded, table: Ints, rate: Fraction) -> BoundedChain:
         signs = np.array(base.signs) if isinstance(base, OneSum) and base.signs is not None else None
         return BoundedChain(LineGibbs(target, Swaps(base.axes, signs)), "swaps")
     try:
-        return BoundedChain(LineGibbs(target, ListedMoves(elementary_moves(block.kept))), "elementary moves")
+        return BoundedChain(LineGibbs(target, ListedMoves(elementary_moves(block.kept_matrix))), "elementary moves")
     except RequestTooLarge:
         return BoundedChain(Metropolis(target, block.basis()), "all moves")
 

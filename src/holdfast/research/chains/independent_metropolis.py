@@ -73,7 +73,7 @@ class IndependentMetropolis:
 
     @cached_property
     def pivots(self) -> Pivots:
-        matrix = as_matrix(self.block.kept)
+        matrix = as_matrix(self.block.kept_matrix)
         return solve_pivots(take_rows(matrix, independent_rows(matrix)), self.solved)
 
     @cached_property

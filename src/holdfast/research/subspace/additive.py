@@ -83,9 +83,9 @@ class Additive:
     def answers(self, values: Floats, count: int, random: np.random.Generator) -> Floats:
         if self.whole_answers and np.any(values != np.rint(values)):
             raise InvalidParameter(f"{self.name} is private for whole answers only. Use Laplace noise for others.")
-        return np.asarray(values + self.moved(self.noise.draw(count, random)))
+        return np.asarray(values + self.transform(self.noise.draw(count, random)))
 
-    def moved(self, draws: Floats) -> Floats:
+    def transform(self, draws: Floats) -> Floats:
         """T w for each row w."""
         return self.query.invariants.project(draws) if isinstance(self.spread, str) else np.asarray(draws @ self.spread.T)
 

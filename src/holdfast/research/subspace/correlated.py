@@ -53,7 +53,7 @@ def split(changes: Changes, *, excess: float = EXCESS) -> list[Floats]:
     """Blocks of orthonormal directions (m x m_i), m_1 + ... = m, at most 1 + log2 m of them; shortest axes first."""
     blocks, within = [], np.eye(changes.dimension)
     while within.shape[1] > 1:
-        shape = enclosing_ellipsoid(changes.projected(within), excess=excess).matrix
+        shape = enclosing_ellipsoid(changes.project(within), excess=excess).matrix
         axes = np.linalg.eigh(shape)[1]  # shortest first
         short = within.shape[1] - within.shape[1] // 2
         blocks.append(within @ axes[:, :short])
@@ -64,10 +64,10 @@ def split(changes: Changes, *, excess: float = EXCESS) -> list[Floats]:
 def split_factor(changes: Changes, *, excess: float = EXCESS) -> Floats:
     """F with noise F w, w standard normal, for sensitivity 1: sqrt(k) r_i U_i side by side, as the papers have it."""
     blocks = split(changes, excess=excess)
-    return np.hstack([math.sqrt(len(blocks) * changes.projected(u).largest_square(np.eye(u.shape[1]))) * u for u in blocks])
+    return np.hstack([math.sqrt(len(blocks) * changes.project(u).largest_square(np.eye(u.shape[1]))) * u for u in blocks])
 
 
-def tightened(changes: Changes, factor: Floats) -> Floats:
+def tighten_factor(changes: Changes, factor: Floats) -> Floats:
     """The same shape of noise, scaled until the largest change has size 1: the promise is the same and the error no larger."""
     inverse = np.linalg.inv(factor)
     return math.sqrt(changes.largest_square(inverse.T @ inverse)) * factor
@@ -99,7 +99,7 @@ class CorrelatedGaussian:
     def floating(self, query: Query) -> Additive:
         """The mechanism for this linear query."""
         changes = Changes.of(query)
-        factor = tightened(changes, split_factor(changes)) if self.covariance == "split" else optimal_covariance(changes).factor
+        factor = tighten_factor(changes, split_factor(changes)) if self.covariance == "split" else optimal_covariance(changes).factor
         noise = GaussianNoise(analytic_sigma_squared(self.epsilon, self.delta, 1), changes.dimension)
         return Additive(self.name, query, query.promise(self.epsilon, self.delta), noise, changes.basis @ factor)
 
@@ -144,11 +144,11 @@ def shaped_query(query: Query, *, resolution: int = RESOLUTION) -> Shaped:
     scale = resolution * math.sqrt(changes.dimension) * float(sizes[0])
     lengths = np.sqrt(np.maximum((scale / sizes) ** 2 - 1, 0.0))
     rows = lengths[:, None] * (changes.basis @ axes).T
-    still = _unchanged(query, changes)
+    still = _unchanged_direction(query, changes)
     return _beside(query, np.rint(np.vstack([rows, STILL * lengths[-1] * still])).astype(np.int64))
 
 
-def _unchanged(query: Query, changes: Changes) -> Floats:
+def _unchanged_direction(query: Query, changes: Changes) -> Floats:
     """The direction in which answers can differ, but not those of neighbours, as a row; none where there is none.
 
     Columns of the query differ by changes alone where records are replaced, so there is one at most.

@@ -57,7 +57,7 @@ EXCESS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class WeightDesign:
     """Weights, their moment matrix M and the form X that gives the gradient: M^-1 or M^(-1/2)."""
 
     weights: Floats
@@ -75,7 +75,7 @@ class Design:
         return max(0.0, self.largest / self.mean - 1)
 
 
-def best_weights(changes: Changes, criterion: Criterion, excess: float, most: int = MAX_STEPS) -> Design:
+def best_weights(changes: Changes, criterion: Criterion, excess: float, most: int = MAX_STEPS) -> WeightDesign:
     """Weights whose excess is at most this, or as small as it was after `most` steps.
 
     Guarantees:  `largest` and `mean` are those of the weights returned, up to rounding of doubles.
@@ -90,7 +90,7 @@ def best_weights(changes: Changes, criterion: Criterion, excess: float, most: in
         gradient = changes.squares(form)
         largest = float(gradient.max())
         if largest <= (1 + excess) * mean or steps >= most or power < 1e-3:
-            return Design(weights, moment, form, mean, largest, steps)
+            return WeightDesign(weights, moment, form, mean, largest, steps)
         steps += 1
         tried = weights * (gradient / largest) ** power
         tried /= tried.sum()
@@ -140,7 +140,7 @@ def enclosing_ellipsoid(changes: Changes, *, excess: float = EXCESS, most: int =
 
 
 @dataclass(frozen=True, eq=False)
-class Covariance:
+class OptimalCovariance:
     """Covariance of noise for sensitivity 1, in the coordinates of the changes: factor @ factor.T. `least` is a lower bound for any."""
 
     factor: Floats
@@ -148,14 +148,14 @@ class Covariance:
     least: float
 
 
-def optimal_covariance(changes: Changes, *, excess: float = EXCESS, most: int = MAX_STEPS) -> Covariance:
+def optimal_covariance(changes: Changes, *, excess: float = EXCESS, most: int = MAX_STEPS) -> OptimalCovariance:
     """Guarantees:  every change has v^T S^-1 v <= 1, and tr S is at most (1 + excess) times `least`, up to rounding of doubles; with fewer
     steps than it takes, the two figures say how near it came."""
     design = best_weights(changes, "trace", excess, most)
     sizes, vectors = np.linalg.eigh(design.moment)
     roots = np.sqrt(np.maximum(sizes, 0.0))
     factor = vectors * np.sqrt(design.largest * roots)
-    return Covariance(factor, design.largest * float(roots.sum()), design.mean**2)
+    return OptimalCovariance(factor, design.largest * float(roots.sum()), design.mean**2)
 
 
 def information(epsilon: Fraction | float, delta: Fraction | float = 0) -> float:

@@ -92,7 +92,7 @@ class SubspaceGuarantee:
     @property
     def is_induced(self) -> bool:
         """Whether it is that of Definition 2.6: all that is not kept is protected."""
-        return self._kept == self.space & self._identities
+        return self._kept_space == self.space & self._identities
 
     @property
     def _identities(self) -> Subspace:
@@ -100,18 +100,18 @@ class SubspaceGuarantee:
         return Subspace.whole(self.space.cells) if self.identities is None else self.identities
 
     @property
-    def _kept(self) -> Subspace:
+    def _kept_space(self) -> Subspace:
         return self._identities if self.kept is None else self.kept
 
     @property
     def kept_rows(self) -> int:
         """Independent rows that are published as they are, beyond identities."""
-        return self._identities.dimension - self._kept.dimension
+        return self._identities.dimension - self._kept_space.dimension
 
     @property
     def fixed_cells(self) -> tuple[int, ...]:
         """Answers that the kept rows publish as they are."""
-        return _fixed(self._kept, self._identities)
+        return _fixed_answers(self._kept_space, self._identities)
 
     def within(self, smaller: Subspace) -> SubspaceGuarantee:
         """Nestedness: the same numbers for every subspace of V ([GGY22] Proposition 2.7, Corollary 2.8)."""
@@ -129,9 +129,9 @@ class SubspaceGuarantee:
         """
         self._check_neighbours(other)
         space, kept, identities = (getattr(self, name).beside(getattr(other, name)) for name in ("space", "_kept", "_identities"))
-        return self._joined(other, (space, kept, identities), self.epsilon + other.epsilon, self.delta + other.delta)
+        return self._join(other, (space, kept, identities), self.epsilon + other.epsilon, self.delta + other.delta)
 
-    def mixed(self, other: SubspaceGuarantee, weight: Exact) -> SubspaceGuarantee:
+    def mix(self, other: SubspaceGuarantee, weight: Exact) -> SubspaceGuarantee:
         """One of two mechanisms for the same answers, this one with probability `weight`, chosen without looking at the data.
 
         Given:       both keep the same rows. Rows that one of them keeps would be published as they are whenever it is chosen.
@@ -141,13 +141,13 @@ class SubspaceGuarantee:
         p = not_negative(weight, "weight")
         if p > 1:
             raise InvalidParameter(f"weight is a probability, between 0 and 1. Got {format_exact(p)}.")
-        if self._kept != other._kept:
+        if self._kept_space != other._kept_space:
             raise InvalidParameter(
                 "The two keep different rows. What only one of them keeps would be published as it is whenever that one is chosen, which "
                 "no promise about always or never can say. Mix mechanisms that keep the same rows."
             )
-        spaces = (self.space & other.space, self._kept, self._identities & other._identities)
-        return self._joined(other, spaces, max(self.epsilon, other.epsilon), p * self.delta + (1 - p) * other.delta)
+        spaces = (self.space & other.space, self._kept_space, self._identities & other._identities)
+        return self._join(other, spaces, max(self.epsilon, other.epsilon), p * self.delta + (1 - p) * other.delta)
 
     def processed(self, matrix: Any) -> SubspaceGuarantee:
         """Post-processing: T y is published in place of y, for a rational matrix T.
@@ -158,10 +158,10 @@ class SubspaceGuarantee:
         """
         T = read_matrix(matrix, "matrix", self.space.cells)
         # the combinations w of T y with T^T w in the span of the kept rows are published as they are; those with T^T w = 0 are 0 always
-        kept, identities = (Subspace(T.nrows(), rows.complement().pulled_back(T).vectors) for rows in (self._kept, self._identities))
+        kept, identities = (Subspace(T.nrows(), rows.complement().pulled_back(T).vectors) for rows in (self._kept_space, self._identities))
         return replace(self, space=self.space.pulled_back(T), **_kept_fields(kept, identities))
 
-    def _joined(
+    def _join(
         self, other: SubspaceGuarantee, spaces: tuple[Subspace, Subspace, Subspace], epsilon: Fraction, delta: Fraction
     ) -> SubspaceGuarantee:
         space, kept, identities = spaces
@@ -215,11 +215,11 @@ def joint_exposure(*guarantees: SubspaceGuarantee) -> SubspaceExposure:
         return SubspaceExposure(0, (), ())
     joint, identities = (reduce(and_, (getattr(one, name) for one in guarantees)) for name in ("_kept", "_identities"))
     alone = {cell for one in guarantees for cell in one.fixed_cells}
-    cells = _fixed(joint, identities)
+    cells = _fixed_answers(joint, identities)
     return SubspaceExposure(identities.dimension - joint.dimension, cells, tuple(cell for cell in cells if cell not in alone))
 
 
-def _fixed(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
+def _fixed_answers(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
     """Answers that the rows of the first fix, and those of the second do not."""
     known = set(identities.fixed_cells)
     return tuple(cell for cell in kept.fixed_cells if cell not in known)
@@ -239,7 +239,7 @@ class FiniteMechanism:
 
     laws: Mapping[Any, Mapping[Point, Fraction]]
 
-    def mapped(self, change: Callable[[Any, Point], Point]) -> FiniteMechanism:
+    def map_output(self, change: Callable[[Any, Point], Point]) -> FiniteMechanism:
         """The mechanism that publishes change(x, y) in place of y."""
         made: dict[Hashable, dict[Point, Fraction]] = {}
         for x, law in self.laws.items():
@@ -254,16 +254,16 @@ class FiniteMechanism:
 
         Law:  the largest sum over outcomes of (P - factor P')_+. Without a space V is everything: the ordinary promise.
         """
-        seen = self if space is None else self.mapped(lambda _, y: space.projected(y))
+        seen = self if space is None else self.map_output(lambda _, y: space.project(y))
         return max(max(_excess(seen.laws[a], seen.laws[b], factor), _excess(seen.laws[b], seen.laws[a], factor)) for a, b in neighbours)
 
-    def projected(self, space: Subspace, query: Query) -> FiniteMechanism:
+    def project(self, space: Subspace, query: Query) -> FiniteMechanism:
         """A + Pi_V (M - A)."""
-        return self.mapped(lambda x, y: _sum(query(x), space.projected(_sum(y, query(x), -1))))
+        return self.map_output(lambda x, y: _sum(query(x), space.project(_sum(y, query(x), -1))))
 
-    def extended(self, space: Subspace, query: Query) -> FiniteMechanism:
+    def extend(self, space: Subspace, query: Query) -> FiniteMechanism:
         """M + Pi_R A, R at a right angle to V, for M with values in V."""
-        return self.mapped(lambda x, y: _sum(y, space.complement().projected(query(x))))
+        return self.map_output(lambda x, y: _sum(y, space.complement().project(query(x))))
 
     def beside(self, other: FiniteMechanism) -> FiniteMechanism:
         """Both, drawn independently."""
@@ -271,7 +271,7 @@ class FiniteMechanism:
             {x: {y + z: p * q for y, p in law.items() for z, q in other.laws[x].items()} for x, law in self.laws.items()}
         )
 
-    def mixed(self, other: FiniteMechanism, weight: Fraction) -> FiniteMechanism:
+    def mix(self, other: FiniteMechanism, weight: Fraction) -> FiniteMechanism:
         """This one with probability `weight`, else the other."""
         made: dict[Hashable, dict[Point, Fraction]] = {}
         for x in self.laws:

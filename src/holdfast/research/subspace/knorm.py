@@ -192,9 +192,9 @@ class HitAndRun:
 
     def _ends(self, points: Floats, directions: Floats) -> Floats:
         """The largest t with point + t direction in K, for each row."""
-        return np.concatenate([self._solved(points[i : i + BATCH], directions[i : i + BATCH]) for i in range(0, len(points), BATCH)])
+        return np.concatenate([self._solve_program(points[i : i + BATCH], directions[i : i + BATCH]) for i in range(0, len(points), BATCH)])
 
-    def _solved(self, points: Floats, directions: Floats) -> Floats:
+    def _solve_program(self, points: Floats, directions: Floats) -> Floats:
         """One linear program for all rows, whose parts have nothing in common: the largest sum of t over h = h+ - h- and t."""
         from scipy import sparse
         from scipy.optimize import linprog
@@ -279,7 +279,7 @@ class KNorm:
         """The mechanism for this linear query."""
         changes = Changes.of(query)
         blocks = split(changes) if self.split else [np.eye(changes.dimension)]
-        bodies = tuple(self._body(changes.projected(block)) for block in blocks)
+        bodies = tuple(self._body(changes.project(block)) for block in blocks)
         noise = KNormNoise(bodies, float(self.epsilon) / len(bodies))
         promise = query.promise(self.epsilon)
         if noise.status == "estimated":

@@ -87,11 +87,11 @@ class Query:
 
     @property
     def l1(self) -> Fraction:
-        return self._known("l1", "the l1 sensitivity of the answers")
+        return self._known_norm("l1", "the l1 sensitivity of the answers")
 
     @property
     def l2_squared(self) -> Fraction:
-        return self._known("l2_squared", "the squared l2 sensitivity of the answers")
+        return self._known_norm("l2_squared", "the squared l2 sensitivity of the answers")
 
     @property
     def projected_l2_squared(self) -> Fraction:
@@ -121,7 +121,7 @@ class Query:
             status="floating point",
         )
 
-    def _known(self, name: str, meaning: str) -> Fraction:
+    def _known_norm(self, name: str, meaning: str) -> Fraction:
         value: Fraction | None = getattr(self.sensitivities, name)
         if value is None:
             raise InvalidParameter(f"This mechanism needs {meaning}. Give sensitivity=holdfast.subspace.Sensitivities({name}=...).")
@@ -202,7 +202,7 @@ class Changes:
         """The largest v^T X v over all changes."""
         return float(self.squares(form).max())
 
-    def projected(self, directions: Floats) -> Changes:
+    def project(self, directions: Floats) -> Changes:
         """The changes of the answers directions^T v; `directions` is m x k with orthonormal columns."""
         return Changes(directions.T @ self.columns, self.neighbours, self.basis @ directions)
 
