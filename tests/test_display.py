@@ -71,7 +71,7 @@ MECHANISMS: dict[str, Any] = {
     "gaussian with options": hf.GeneralizedGaussian(
         epsilon=LONG_NUMBER, delta=LONG_NUMBER, calibration="simple", allow_estimated=True, eta=LONG_NUMBER, per="distance"
     ),
-    "rounded": hf.RoundedProjection(epsilon=LONG_NUMBER, per="person"),
+    "rounded": hf.RoundedProjection(epsilon=LONG_NUMBER),
     "suppression": hf.Suppression(),
 }
 

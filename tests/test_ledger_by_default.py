@@ -284,6 +284,7 @@ class TestALimitLater:
     def test_another_unit_is_another_account(self, run: Run) -> None:
         run("release", "run.toml", "-o", "out1")
         text = RUN.replace('"r1"', '"r2"').replace('count = "people"', 'count = "people"\nprotect = "household"')
+        text = text.replace('per = "person"', 'per = "household"')
         Path("run.toml").write_text(text)
         refused = run("release", "run.toml", "-o", "out2")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")

@@ -49,5 +49,6 @@ def test_of_an_output_that_exists(run: Run, tmp_path: Path, monkeypatch: pytest.
     shutil.copytree(RUNS, tmp_path / "runs")
     monkeypatch.chdir(tmp_path / "runs")
     (tmp_path / "runs" / "out").mkdir()
+    (tmp_path / "runs" / "out" / "note.txt").write_text("mine")
     ran = run("release", "laplace-total.toml", "-o", "out", "--no-ledger")
     assert (ran.code, PYTHON.search(ran.err)) == (9, None), ran.err

@@ -243,7 +243,7 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
     again = run("plan", "run.toml", "--no-ledger")
     shown, _, to_do = again.out.partition("Next ")
     assert printed.out.endswith(shown)
-    assert to_do == "      holdfast release run.toml -o out\n"
+    assert to_do == "      holdfast release run.toml -o out --no-ledger\n"
     levels = {(row["level"], row["margin"]): row["largest"] for row in fields["expected_error"]["levels"]}
     assert levels["county", "total"] <= 5
     assert levels["county", "sex"] <= 4

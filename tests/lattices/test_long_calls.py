@@ -110,7 +110,7 @@ def test_ordinary_sizes_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
 STOPPED = """
     import os, signal, sys, threading, time
     from flint import fmpz_mat
-    from holdfast.lattices import algebra, gram_schmidt, long_calls, smith, split
+    from holdfast.lattices import algebra, gram_schmidt, long_calls, smith
     long_calls.MOST_SECONDS = float("inf")
     matrix = fmpz_mat(250, 300, [pow(3, k, 2**61 - 1) % 2**31 for k in range(250 * 300)])
     large = fmpz_mat(300, 60, [pow(3, k, 2**3217 - 1) for k in range(300 * 60)])

@@ -175,7 +175,7 @@ class TestAPlanWritesNothing:
         place = brought(work, monkeypatch)
         run_sql(place, "UPDATE holdfast_meta SET value = '1' WHERE name = 'schema'")
         run_sql(place, "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_check TO input_digest")
-        self.check(run, tmp_path, "have version 1, and this Holdfast uses version 2")
+        self.check(run, tmp_path, "have version 1, and this Holdfast uses version 3")
 
     def test_beside_the_journal_of_a_crash(self, run: Run, work: Path, tmp_path: Path) -> None:
         assert run("release", "run.toml", "-o", "out").code == 0

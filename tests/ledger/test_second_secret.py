@@ -23,7 +23,6 @@ from holdfast.ledger import ledger as ledger_module
 from holdfast.ledger.state import keep_secret
 from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
-from tests.ledger.helpers import run_sql, the_store
 from tests.publication.bookings import DATA, KEEP, LAPLACE, SECRET, a_release, a_table, interrupted, run, spent, state
 
 WIDE = hf.Universe.product({"area": [f"a{number}" for number in range(24)], "sex": ["F", "M"]})
@@ -241,22 +240,3 @@ def test_a_secret_that_cannot_be_kept_or_destroyed(tmp_path: Path) -> None:
     secret_file.rmdir()
     run(ledger, tmp_path / "out", resume=True)
     assert state(ledger) == "closed"
-
-
-def test_a_ledger_of_the_first_version_loses_its_keys(tmp_path: Path) -> None:
-    """Rows that held the digest itself are emptied when the tables are brought to this version; the charge stands."""
-    ledger = granted(tmp_path / "ledger.db")
-    interrupted(ledger, tmp_path / "out")
-    run_sql(
-        ledger,
-        "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_check TO input_digest",
-        "UPDATE holdfast_meta SET value = '1' WHERE name = 'schema'",
-    )
-    migrated = Ledger.open(tmp_path / "ledger.db")
-    stored = the_store(migrated).read(
-        lambda connection: connection.exec_driver_sql("SELECT sealed_key, input_check FROM holdfast_open_reservations").all()
-    )
-    assert [tuple(row) for row in stored] == [(None, "none: begun by an earlier version")]
-    with pytest.raises(WrongState, match="its key was not sealed"):
-        run(migrated, tmp_path / "out", resume=True)
-    assert spent(migrated) == LAPLACE.epsilon * 2

@@ -91,10 +91,10 @@ class TestStepByStep:
         card = json.loads((tmp_path / "out" / "card.json").read_text())
         words = card["release"].pop("ledger_words")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
-        nothing = dict.fromkeys(("date", "office", "approver", "signer", "allow_exposed", "disjoint"))
+        nothing = dict.fromkeys(("date", "office", "approver", "signer", "disjoint"))
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
         said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
-        assert card["release"] == {**said, **nothing}
+        assert card["release"] == {**said, **nothing, "allow_exposed": 0}
         assert card["software"] == held.facts["software"]
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")
@@ -143,6 +143,7 @@ class TestStepByStep:
         """A refused place changes nothing, another one is taken, and a second copy is refused, wherever it is to go."""
         made = a_release(ledger)
         (tmp_path / "taken").mkdir()
+        (tmp_path / "taken" / "note.txt").write_text("mine")
         with pytest.raises(OutputExists):
             made.save(tmp_path / "taken")
         made.save(tmp_path / "out", formats=["csv"])
@@ -152,7 +153,7 @@ class TestStepByStep:
         with pytest.raises(IdenticalRelease):
             a_release(ledger)
         assert left(tmp_path) == ["out", "taken"]
-        assert left(tmp_path / "taken") == []
+        assert left(tmp_path / "taken") == ["note.txt"]
         assert spent(ledger) == Fraction(1, 2)
 
     def test_arguments(self, ledger: Ledger) -> None:

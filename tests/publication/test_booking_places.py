@@ -190,6 +190,7 @@ class TestDisksAndPlaces:
             hf.release(a_table(), KEEP, LAPLACE, release_id="r1", ledger=None).save(place)
         elif problem in ("there already", "no release"):
             place.mkdir()
+            (place / "note.txt").write_text("mine")
         elif problem == "no place":
             place = tmp_path / "nowhere" / "out"
         elif problem == "signing key":

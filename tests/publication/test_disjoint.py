@@ -115,7 +115,7 @@ class TestDeclared:
         reason = ('<script>nobody</script> & "no one" lives in two regions at once, ' * 6)[:300].strip()
         folder = declared(ledger, disjoint={"from": ["north"], "because": reason}).save(tmp_path / "out")
         page = (folder / "statement.html").read_text(encoding="utf-8")
-        escaped = reason.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+        escaped = reason.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
         assert f"Reason given: <bdi>{escaped}</bdi>" in page
         hf.verify(folder)
 

@@ -122,7 +122,7 @@ class TestOneCard:
             built.append(release.id)
             return card_of(release)
 
-        monkeypatch.setattr(card_content, "card_of", counted)
+        monkeypatch.setattr("holdfast.publication.release.card_of", counted)
         made = a_release(ledger=ledger if booked else None)
         assert built == []
         first = made.card

@@ -151,7 +151,6 @@ def test_run_files_of_the_pages_are_accepted(toml):
         ('epsilon   = "0.25"', ""),
         ('epsilon   = "0.25"', 'epsilon = "0.25"\nrho = "1"'),
         ("generalized-laplace", "laplace"),
-        ('"person"', '"people"'),
         ("counties-2030-v1", "counties 2030"),
         ("[table]", "[table]\nmax_records = 0"),
         ('["parquet", "csv"]', '["xlsx"]'),

@@ -101,8 +101,8 @@ class Mechanism(ABC):
             return self
         if self.per not in (None, facts.protect, facts.protected):
             raise InvalidParameter(
-                f"The table protects {facts.protected!r}, and the budget is for {shorten(str(self.per))!r}. Write "
-                f"per={facts.protected!r}, or leave per out.",
+                f"The table protects {shorten(facts.protected)!r}, and the budget is for {shorten(str(self.per))!r}. Write "
+                f"per={shorten(facts.protected)!r}, or leave per out.",
                 field="per",
             )
         return self._with(per=facts.protected)

@@ -128,7 +128,7 @@ class SubspaceGuarantee:
                      one query is more than each says: `joint_exposure`.
         """
         self._check_neighbours(other)
-        space, kept, identities = (getattr(self, name).beside(getattr(other, name)) for name in ("space", "_kept", "_identities"))
+        space, kept, identities = (getattr(self, name).beside(getattr(other, name)) for name in ("space", "_kept_space", "_identities"))
         return self._join(other, (space, kept, identities), self.epsilon + other.epsilon, self.delta + other.delta)
 
     def mix(self, other: SubspaceGuarantee, weight: Exact) -> SubspaceGuarantee:
@@ -213,7 +213,7 @@ def joint_exposure(*guarantees: SubspaceGuarantee) -> SubspaceExposure:
     """What the rows kept by publications of the same answers fix together ([GGY22] after Proposition 2.9)."""
     if not guarantees:
         return SubspaceExposure(0, (), ())
-    joint, identities = (reduce(and_, (getattr(one, name) for one in guarantees)) for name in ("_kept", "_identities"))
+    joint, identities = (reduce(and_, (getattr(one, name) for one in guarantees)) for name in ("_kept_space", "_identities"))
     alone = {cell for one in guarantees for cell in one.fixed_cells}
     cells = _fixed_answers(joint, identities)
     return SubspaceExposure(identities.dimension - joint.dimension, cells, tuple(cell for cell in cells if cell not in alone))
