@@ -331,6 +331,12 @@ class TestArchitecture:
         assert len(self.PAGE.splitlines()) < 200
 
 
+def test_the_tests_that_the_security_page_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)`", read("SECURITY.md"))
+    assert len(named) > 15
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 class TestReferences:
     def test_every_key_resolves(self) -> None:
         """A key such as [CKS20] in a docstring or on a page starts an entry, a list item or heading, of docs/references.md."""
