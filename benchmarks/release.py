@@ -92,7 +92,8 @@ class RealCase:
 
     @property
     def noise(self) -> str:
-        return self.mechanism.removeprefix("Generalized").replace("(", ", ").replace("='", " ").removesuffix("')")
+        name, _, budget = self.mechanism.removesuffix(", per='distance')").removeprefix("Generalized").partition("(")
+        return f"{name}, {budget.replace('=', ' ')}".replace("'", "")
 
     def program(self, folder: Path) -> str:
         """A program that releases a few rows of the file, to load libraries, and then, timed, the file."""

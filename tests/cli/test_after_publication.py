@@ -211,7 +211,7 @@ class TestLastResort:
     @LONG
     def test_where_even_the_end_fails(self) -> None:
         script = (
-            "import holdfast.cli.endings as ending\ndef broken(*given):\n    raise MemoryError\nending._told = broken\n"
+            "import holdfast.cli.endings as ending\ndef broken(*given):\n    raise MemoryError\nending._ending_error = broken\n"
             "from holdfast.channels import Channel\nChannel.check_published = broken"
         )
         ended = command(*RELEASE, "--no-ledger", script=script)

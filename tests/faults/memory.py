@@ -33,12 +33,12 @@ STEPS = {
     "plan": "holdfast.runfiles.runfile:Run.read_table",
     "reserve": "holdfast.ledger:Ledger.reserve",
     "draw": "holdfast.engines.local:BoundRelease.draw",
-    "write": "holdfast.publication.pipeline:fill_folder",
+    "write": "holdfast.publication.publishing:fill_folder",
     "stage": "holdfast.ledger:Ledger.stage",
     "commit": "holdfast.ledger:Ledger.commit",
     "rename": "holdfast.publication.booking:put_in_place",
     "close": "holdfast.ledger:Ledger.close",
-    "tell": "holdfast.cli.commands:published",
+    "tell": "holdfast.cli.commands:mark_published",
 }
 """Where memory begins to be short: at a call of this."""
 ENDED_BY_LIBRARIES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGTRAP)

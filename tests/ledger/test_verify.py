@@ -65,11 +65,11 @@ def write(ledger: Ledger, table: list[tuple[Any, ...]]) -> None:
     """Replace all rows of the events."""
 
     def work(connection: Any) -> None:
-        from sqlalchemy import insert
+        from sqlalchemy import delete, insert
 
         from holdfast.ledger.store import tables
 
-        connection.exec_driver_sql(f"DELETE FROM {EVENTS}")
+        connection.execute(delete(tables().events))
         connection.execute(insert(tables().events), [dict(zip(COLUMNS, row, strict=True)) for row in table])
 
     the_store(ledger).write(work)

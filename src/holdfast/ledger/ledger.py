@@ -505,7 +505,7 @@ class Ledger:
 
     def _is_open(self, connection: Connection, seq: int) -> bool:
         dataset = dataset_at(connection, seq)
-        release = None if dataset is None else self._own_account(connection, dataset).releases.get(seq)
+        release = self._own_account(connection, dataset).releases.get(seq) if dataset else None  # events of the ledger itself have none
         return release is not None and release.is_open
 
     def _destroy_secrets(self, connection: Connection) -> None:

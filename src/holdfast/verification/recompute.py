@@ -65,6 +65,7 @@ ONLY_SIGNED = (
     "kept.revision",
     "software",
     "sampler.groups.chain.lag",
+    "sampler.groups.chain.largest_meeting",
     "sampler.groups.chain.median_meeting",
 )
 """Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
