@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BudgetExceeded, IdenticalRelease, OutputProblem, WrongState
+from holdfast.ledger.shared_files import LOCK_SECONDS, WAITING
 from tests.ledger.conftest import place, server  # noqa: F401  # fixtures
 from tests.publication.ledger_driver import CODES
 
@@ -27,7 +28,7 @@ def drive(*arguments: str) -> Any:
     command = [sys.executable, "-W", "error", "-m", "tests.publication.ledger_driver", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert set(done.stderr.splitlines()) <= {WAITING % LOCK_SECONDS}  # many processes take turns
     return json.loads(done.stdout)
 
 
@@ -69,7 +70,7 @@ def test_killed_at_every_point_and_resumed(template: str) -> None:
 @pytest.mark.long
 def test_killed_while_another_release_is_replaced(tmp_path: Path) -> None:
     """With force: until the spend is committed the folder is the old one, and no part of the old one is left in the end."""
-    found = drive("kill", f"{tmp_path}/ledger{{}}", "force", "100", "30")
+    found = drive("kill", f"{tmp_path}/ledger{{}}", "force", "170", "30")
     assert found["wrong"] == []
     assert set(found["states"]) == {"drawing", "staged", "committed", "published", "closed"}
     assert Counter(found["points"])["os.rmdir"] == 2  # of the trial folder, and of what was replaced

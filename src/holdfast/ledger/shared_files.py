@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 LOCK_SECONDS = 60.0
 """How long a process waits for another one before it gives up; a mark is written in milliseconds."""
 _LOOK_AGAIN = 0.05
+SAY_AFTER = 2.0
+"""Seconds of waiting before a user hears of it: processes that take turns wait for less."""
 WAITING = "Another process is using the state or witness folder: waiting for it, up to %g seconds."
 
 
@@ -86,7 +88,7 @@ def wait_for(handle: int, waiting: str) -> None:
 
     `waiting`:  the message for who has to wait, with a place for the seconds.
     """
-    end, is_told = time.monotonic() + LOCK_SECONDS, False
+    begun, is_told = time.monotonic(), False
     while True:
         try:
             return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,9 +96,10 @@ def wait_for(handle: int, waiting: str) -> None:
             pass
         except OSError:  # no locks here
             return None
-        if time.monotonic() >= end:
+        waited = time.monotonic() - begun
+        if waited >= LOCK_SECONDS:
             raise OSError(errno.EBUSY, f"another process held its lock for {LOCK_SECONDS:g} seconds")
-        if not is_told:
+        if waited >= min(SAY_AFTER, LOCK_SECONDS / 2) and not is_told:
             is_told = True
             logger.warning(waiting, LOCK_SECONDS)
         time.sleep(_LOOK_AGAIN)
