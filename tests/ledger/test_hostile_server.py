@@ -148,7 +148,7 @@ def test_a_closed_public_is_taken(server: str, database: str) -> None:
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
         "GRANT CREATE ON SCHEMA public TO keeper",
     )
-    use(url_of(server, "keeper", database))
+    assert use(url_of(server, "keeper", database)).verify() == []
 
 
 def test_schemas_and_tables_of_another_role_are_refused(server: str, database: str, mallory: str) -> None:

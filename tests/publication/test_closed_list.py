@@ -104,7 +104,7 @@ class TestListed:
         (folder / name).write_text("#!/bin/sh\n")
         list_files(folder, name)
         for check in (hf.verify, hf.load, published_rows, lambda place: hf.verify(place, strict=True)):
-            assert f"the card lists {name}, which is no file of a publication" in refusal(folder, check)
+            assert f"the card lists {name}, which is not a file of a publication" in refusal(folder, check)
 
     @pytest.mark.parametrize("gone", [["table.csv"], ["table.csv", "view.csv", "view.json"], ["view.json"], ["view.csv"]])
     def test_a_view_goes_with_the_tables(self, folder: Path, gone: list[str]) -> None:
@@ -115,7 +115,7 @@ class TestListed:
             del card["files"][name]
         write_card(folder, card)
         said = refusal(folder)
-        assert "which is no file of a publication" in said or f"the card does not list {gone[-1]}" in said
+        assert "which is not a file of a publication" in said or f"the card does not list {gone[-1]}" in said
 
     def test_cell_keys_have_a_closed_list_too(self, keyed: Path) -> None:
         assert verify_folder(keyed).files == len(TABLES) + 1
@@ -123,7 +123,7 @@ class TestListed:
         card = json.loads((keyed / "cellkey.json").read_text())
         card["files"]["install.sh"] = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
         (keyed / "cellkey.json").write_text(json.dumps(card, indent=2) + "\n")
-        assert "install.sh is listed, which is no file of a publication" in refusal(keyed)
+        assert "install.sh is listed, which is not a file of a publication" in refusal(keyed)
 
 
 class TestPlain:
@@ -284,7 +284,7 @@ class TestForce:
         """A card in a folder of other things makes it no publication."""
         (folder / "thesis.docx").write_text("years of work")
         list_files(folder, "thesis.docx")
-        with pytest.raises(OutputExists, match=r"the card lists thesis\.docx, which is no file of a publication"):
+        with pytest.raises(OutputExists, match=r"the card lists thesis\.docx, which is not a file of a publication"):
             a_release("two").save(folder, force=True)
         assert (folder / "thesis.docx").read_text() == "years of work"
 

@@ -302,6 +302,19 @@ def test_a_missing_signature_is_an_error_where_the_card_names_a_signer(folders: 
         hf.verify(folder)
 
 
+def test_the_longest_meeting_of_a_chain_is_free_only_within_its_whole_sweeps(folders: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
+    """Twice its steps, rounded up to sweeps, are the steps of the chain: a change by a sweep is reported."""
+    original, charts = folders["chain"]
+    folder = Path(shutil.copytree(original, tmp_path / "chain"))
+    card = json.loads((folder / "card.json").read_text())
+    chain = card["sampler"]["groups"][0]["chain"]
+    sweep = chain["steps"] // chain["sweeps"]
+    for change in (sweep, -sweep):
+        forge(folder, with_change(card, ("sampler", "groups", 0, "chain", "largest_meeting"), chain["largest_meeting"] + change), charts)
+        with pytest.raises(VerificationFailed):
+            hf.verify(folder)
+
+
 def test_no_chain_is_assessed_again(folders: dict[str, tuple[Path, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> None:
         raise AssertionError("a chain was assessed")

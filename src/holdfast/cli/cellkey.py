@@ -23,6 +23,20 @@ Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas,
 _MADE_KEYS = "keys made from identifiers"
 """Column of the records in memory. A file may have a column record_key, which is not read then."""
 Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
+Mix = Annotated[bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")]
+Rescale = Annotated[
+    bool,
+    typer.Option(
+        "--rescale", help="Fit the perturbation table to another number of cell keys. This changes the law of the noise; the card says so."
+    ),
+]
+OtherNoise = Annotated[
+    bool, typer.Option("--other-noise", help="Publish though earlier releases have another secret, column, rule or perturbation table.")
+]
+OtherRecords = Annotated[
+    str | None,
+    typer.Option("--other-records", help="Why these are other records than those of other data sets in the ledger; it is recorded."),
+]
 
 
 @app.command()
@@ -91,16 +105,8 @@ def perturb(
         int,
         typer.Option(help="Sums of keys are taken modulo this, by default the number of record keys; for files of ONS that of the table."),
     ] = 0,
-    mix: Annotated[
-        bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")
-    ] = False,
-    rescale: Annotated[
-        bool,
-        typer.Option(
-            "--rescale",
-            help="Fit the perturbation table to another number of cell keys. This changes the law of the noise; the card says so.",
-        ),
-    ] = False,
+    mix: Mix = False,
+    rescale: Rescale = False,
     identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
     count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
@@ -114,14 +120,8 @@ def perturb(
     dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one beside the data, made if needed.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
-    other_noise: Annotated[
-        bool,
-        typer.Option("--other-noise", help="Publish though earlier releases have another secret, column, rule or perturbation table."),
-    ] = False,
-    other_records: Annotated[
-        str | None,
-        typer.Option("--other-records", help="Why these are other records than those of other data sets in the ledger; it is recorded."),
-    ] = None,
+    other_noise: OtherNoise = False,
+    other_records: OtherRecords = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""

@@ -114,7 +114,9 @@ def grant(
     rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
     protect: Annotated[str, typer.Option(help="Whose privacy is budgeted.")] = "person",
     legal: Annotated[str | None, typer.Option(help="Legal reference.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Give a grant that stands in the ledger a second time: the two add up.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Give a grant that is already in the ledger a second time: the two add up.")
+    ] = False,
     ledger: Place = None,
     witness: Witnessed = None,
     as_json: AsJson = False,

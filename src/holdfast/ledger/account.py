@@ -270,7 +270,7 @@ class Account:
                 "that pays for nothing can be taken back."
             )
         if grant.kind == "approximate" and others and not _is_proved(others):
-            return LedgerProblem(f"The other grants of {self.dataset!r} stand on this one. Take back the latest one first.")
+            return LedgerProblem(f"The other grants of {self.dataset!r} depend on this one. Take back the latest one first.")
         return None
 
     def _check_limit(self, grant: Grant, protect: str) -> HoldfastError | None:

@@ -21,7 +21,7 @@ def new_ledger_id() -> LedgerId:
 
 
 def read_ledger_id(value: Any) -> LedgerId:
-    """The value as an identifier; ValueError where it is none."""
+    """Return the value as an identifier. Raise ValueError if it is not one."""
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
         raise ValueError("the identifier of a ledger has 32 hexadecimal digits")
     return LedgerId(value)

@@ -88,7 +88,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     if same is not None and not again:
         both = account.granted + made.limit
         raise LedgerProblem(
-            f"This very grant stands in the ledger: {same}, by {shorten(same.approver)!r}, event {same.seq}. Given again it adds up: "
+            f"This very grant is already in the ledger: {same}, by {shorten(same.approver)!r}, event {same.seq}. Given again it adds up: "
             f"{account.dataset!r} would have {made.currency} = {format_amount(both, up=False)} in all. If that is meant, say so with "
             "--again (again=True)."
         )

@@ -3,7 +3,7 @@
 A release that the copy does not hold is charged as `lost`: it counts, its name is used up, and nothing is known of its cells, so it adds to
 everything. One that the copy holds as reserved, and that had begun to draw, goes on to `drawing`: a void must not give its charge back.
 Grants that were lost stay lost, and the budget is smaller. A grant that was taken back after the copy was made stands again: marks hold
-releases only, so whoever accepts the restore is told to take it back again.
+releases only, so the message asks whoever accepts the restore to take it back again.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ WAIT_SECONDS = 60
 """How long a writer waits for others before it gives up; a transaction takes milliseconds."""
 
 VERSION = 3
-"""Of the tables and of what events say. Ledgers of another version are refused: until 0.2.0 none is brought to a later one."""
+"""Version of the tables and of what events say. Ledgers of another version are refused: until 0.2.0 there are no migrations."""
 SCHEMA = (
     "CREATE TABLE holdfast_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE holdfast_events (seq BIGINT PRIMARY KEY, ledger TEXT NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, "

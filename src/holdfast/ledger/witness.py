@@ -8,7 +8,7 @@ before every write, inside the write's transaction. It is advanced along the sam
 
 What it cannot see: who can put back the ledger can put back the marks too, where they may write there. A second folder that they may not
 change notices it, as long as it is named; heads on cards are the last resort. A machine whose mark is older than the copy that was put back
-sees nothing. A ledger that has no mark here yet is taken as it is, and that is told.
+sees nothing. A ledger that has no mark here yet is taken as it is, and the command says so.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Seen:
     state: State
 
     def __post_init__(self) -> None:
-        """ValueError, KeyError or TypeError where a value is none that a ledger writes."""
+        """Raise ValueError, KeyError or TypeError for a value that no ledger writes."""
         read_head(self.origin)
         Charge.from_fields(self.charge)
         for name in ("dataset", "release_id", "protect"):
@@ -106,7 +106,7 @@ class Mark:
                 _take_in(event, releases)
             except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
                 raise LedgerBroken(
-                    f"Event {event.seq} ({event.kind_shown}) of the ledger is none that Holdfast writes. Run `holdfast ledger verify`, and "
+                    f"Event {event.seq} ({event.kind_shown}) of the ledger was not written by Holdfast. Run `holdfast ledger verify`, and "
                     "restore a copy."
                 ) from None
             needs = event.payload.get("needs_grants") is not False if event.kind == "created" else made.needs_grants

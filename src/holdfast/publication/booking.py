@@ -179,7 +179,7 @@ class Unbooked(Booking):
 
 
 class Booked(Booking):
-    """A release that is charged to an account. `reservation` is where it stands in the ledger, as far as this process knows; `identity`
+    """A release that is charged to an account. `reservation` is its last step in the ledger, as far as this process knows; `identity`
     that of what is drawn, by its plan.
     """
 

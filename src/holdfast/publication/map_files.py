@@ -22,7 +22,7 @@ MAP_FILE = "map.geojson"
 MOST_BYTES = 200_000_000
 FARTHEST = 1e9
 LEAST_POSITIONS, LEAST_CORNERS = 4, 3
-"""Of a ring, whose last position is its first."""
+"""Least positions and corners of a ring, whose last position is its first."""
 Position = tuple[float, float]
 Ring = tuple[Position, ...]
 Polygon = tuple[Ring, ...]
@@ -163,7 +163,7 @@ def _position(point: Any, heights: list[float]) -> Position:
 
 
 def _number(value: Any) -> float:
-    """A coordinate; ValueError or TypeError where it is none that can be drawn."""
+    """Return a coordinate. Raise ValueError or TypeError if it cannot be drawn."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError
     if not abs(value) <= FARTHEST:

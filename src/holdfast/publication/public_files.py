@@ -44,7 +44,7 @@ def file_problems(folder: Path, card: Card) -> Iterator[str]:
     yield from (f"the card does not list {name}" for name in sorted(wanted - card.files.keys()))
     if not _tables(card.files.keys()):
         yield "the card lists no table"
-    yield from (f"the card lists {name}, which is no file of a publication" for name in card.files if name not in wanted)
+    yield from (f"the card lists {name}, which is not a file of a publication" for name in card.files if name not in wanted)
     yield from folder_problems(folder, {CARD, *card.files})
     if (problem := _card_problem(folder, card)) is not None:
         yield f"{CARD} {problem}"

@@ -3,7 +3,7 @@
 Such codes are almost always one code written in two ways. Taken for two, the second has a total of its own: where that is kept, a few
 records are published exactly because of a blank.
 
-Of letters that look alike there is a table, small on purpose: letters of Cyrillic, Greek and Armenian that most fonts draw as a Latin
+Letters that look alike are in a table, small on purpose: letters of Cyrillic, Greek and Armenian that most fonts draw as a Latin
 letter, Latin letters and digits that stand for one another in a hurry, and dashes and quotes. It does not list everything that Unicode
 calls confusable: what looks merely similar stays two names. Accents tell names apart.
 """

@@ -153,7 +153,7 @@ def _file_problems(place: Path, card: CellKeyCard) -> Iterator[str]:
         yield "two tables share a name or a file"
     for name in sorted({PAGE, *cells} - card.files.keys()):
         yield f"{name} has no checksum"
-    yield from (f"{name} is listed, which is no file of a publication" for name in card.files if name not in (PAGE, *cells))
+    yield from (f"{name} is listed, which is not a file of a publication" for name in card.files if name not in (PAGE, *cells))
     yield from folder_problems(place, {CARD, *card.files})
     for name, digest in card.files.items():
         try:

@@ -184,7 +184,7 @@ def balances_screen(balances: Iterable[Balance]) -> str:
 
 
 def new_dataset_sentence(others: tuple[str, ...]) -> str:
-    """That a grant opened a new account, beside those that the ledger has."""
+    """Say that a grant opened a new account beside those that the ledger has."""
     return f"New data set; the ledger also holds {short_list(tuple(repr(clean(name)) for name in others))}."
 
 
