@@ -23,7 +23,7 @@ from holdfast.chains.diagnostics import autocorrelation_time
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import ListedMoves
 from holdfast.chains.target import ChainTarget
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.independent_metropolis import IndependentMetropolis
 from holdfast.samplers.bounded_block import BoundedBlock
@@ -125,7 +125,7 @@ def county_file() -> Path:
     return (Path(shared) if shared else Path(__file__).parents[2] / "shared") / "data" / "county_p12_sex_age_2010.csv"
 
 
-def county_table(path: Path, most: int | None = None) -> tuple[hf.Table, list[Statement]]:
+def county_table(path: Path, most: int | None = None) -> tuple[hf.Table, list[Constraint]]:
     """Counties x two sexes x 23 ages, with totals, sexes and voting age of every county kept."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))

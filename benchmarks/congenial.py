@@ -54,7 +54,7 @@ def universe() -> hf.Universe:
     return hf.Universe.product({"sex": ["F", "M"], "age": AGES})
 
 
-def kept() -> list[hf.invariants.statements.Statement]:
+def kept() -> list[hf.invariants.constraints.Constraint]:
     return [hf.margin("sex"), hf.subset("age", codes=AGES[MINORS:])]
 
 

@@ -190,7 +190,7 @@ def test_odd_names(name: str) -> None:
         check_html(shown._repr_html_())
 
 
-def test_statements_read_as_they_are_written() -> None:
+def test_constraints_read_as_they_are_written() -> None:
     names = {name: getattr(hf, name) for name in ("total", "margin", "subset")}
     for text in (
         "total()",

@@ -187,7 +187,7 @@ class TestWithoutALedger:
         for name in ("first", "second"):
             made = run("release", "run.toml", "-o", name, *(["--no-ledger"] if how == "option" else []))
             assert made.code == 0
-            words = card(name)["release"]["ledger_words"]
+            words = card(name)["release"]["ledger_text"]
             assert words.startswith("This release was recorded in no ledger")
             assert words in made.out
             assert card(name)["release"]["ledger"] is None
@@ -224,7 +224,7 @@ class TestWithoutALedger:
             table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="r1", ledger=None, allow_exposed=1
         )
         assert "not recorded in a ledger" in repr(made)
-        assert made.card["release"]["ledger_words"].startswith("This release was recorded in no ledger")
+        assert made.card["release"]["ledger_text"].startswith("This release was recorded in no ledger")
         assert not (work / DEFAULT).exists()
 
 

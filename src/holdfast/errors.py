@@ -21,7 +21,7 @@
     |   +-- TooManyRecords           someone has more records than was promised
     |   +-- OutOfScope               survey weights or magnitudes: Holdfast protects counts
     |   +-- ConfidentialTable        counts asked for where they could leak, such as in a pickle
-    +-- InvalidStatement             a kept total that names nothing, or does not fit the table   (also a ValueError)
+    +-- InvalidConstraint             a kept total that names nothing, or does not fit the table   (also a ValueError)
     |   +-- ContradictingTotals      declared values of kept totals that disagree
     |   +-- NothingLeft              kept totals that fix every cell: nothing is left to protect
     |   +-- NotAcknowledged          true counts that would be published, and another number of them was allowed
@@ -209,38 +209,38 @@ class InvalidHierarchy(HoldfastError, ValueError):
     exit_code = 5
 
 
-class InvalidStatement(HoldfastError, ValueError):
+class InvalidConstraint(HoldfastError, ValueError):
     """A kept total names nothing, cannot be read, or does not fit the table."""
 
-    code = "invalid-statement"
+    code = "invalid-constraint"
     exit_code = 6
 
 
-class ContradictingTotals(InvalidStatement):
+class ContradictingTotals(InvalidConstraint):
     """Declared values of kept totals disagree; the message names rows that cancel while their values do not."""
 
     code = "contradicting-totals"
 
 
-class NothingLeft(InvalidStatement):
+class NothingLeft(InvalidConstraint):
     """The kept totals fix every cell: no other table agrees with them, so nothing is left to protect."""
 
     code = "nothing-left"
 
 
-class OutsideBounds(InvalidStatement):
+class OutsideBounds(InvalidConstraint):
     """The table does not lie within the bounds that a mechanism is conditioned on; the message tells neither where nor by how much."""
 
     code = "outside-bounds"
 
 
-class NoTableWithin(InvalidStatement):
+class NoTableWithin(InvalidConstraint):
     """No table has the published totals and lies within the bounds; the message names bounds and totals that cannot go together."""
 
     code = "no-table-within"
 
 
-class NotAcknowledged(InvalidStatement):
+class NotAcknowledged(InvalidConstraint):
     """The kept totals fix cells, whose true counts would be published, and `allow_exposed` says another number of them."""
 
     code = "not-acknowledged"

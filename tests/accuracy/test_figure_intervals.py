@@ -19,7 +19,7 @@ from holdfast.publication.release import Release
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import interval_words
+from holdfast.wording.figures import interval_text
 
 COUNTIES = {"state": list("11112222"), "county": ["1a", "1a", "1b", "1b", "2a", "2a", "2a", "2a"], "tract": list("abcdefgh")}
 FOUR = hf.Universe.product({"county": list("ABCD"), "education": ["low", "medium", "high", "very high"]})
@@ -95,7 +95,7 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     for bar in facts.ranked.bars:
         assert bar.low is not None
         assert bar.high is not None
-        assert (interval_words(Sentences(), bar) or "none") in page
+        assert (interval_text(Sentences(), bar) or "none") in page
     example = facts.example
     assert example is not None
     (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
@@ -167,7 +167,7 @@ class TestWithoutKnownErrors:
         assert "intervals" not in bars.title
         assert {row[2] for row in bars.rows} == {row[2] for row in heat.rows} == {"not known"}
         assert 'stroke-width="1.3"' not in bars.svg
-        assert "Standard deviations are not known." in heat.words
+        assert "Standard deviations are not known." in heat.text
         assert "corner" not in heat.caption + heat.svg
         with pytest.raises(InvalidParameter, match="depends on the true counts"):
             loaded.interval(0, CONFIDENCE)

@@ -56,7 +56,7 @@ def test_every_query_of_a_small_table(keep: Any, counts: list[int]) -> None:
     assert found >= 3
 
 
-def test_rows_of_several_statements_are_refused_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_several_constraints_are_refused_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "distinct_columns", lambda matrix: None)
     known = KeptSums(facts_of(MARGINS))
     assert known.value(np.arange(3), np.ones(3, dtype=np.int64)) == 10

@@ -67,7 +67,7 @@ def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Pat
 @pytest.mark.long
 def test_what_is_confidential_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
     words = "CONFIDENTIAL: this law depends on the data."
-    found = look(opened, diagnosis_html({**FIELDS, "confidential": True, "confidential_words": words}), shots("confidential", tmp_path))
+    found = look(opened, diagnosis_html({**FIELDS, "confidential": True, "confidential_text": words}), shots("confidential", tmp_path))
     assert not any(found.problems.values()), found.problems
     assert all("CONFIDENTIAL" in page for page in found.printed)
 

@@ -274,7 +274,7 @@ def test_a_rough_estimate_has_two_digits_and_says_so(monkeypatch: pytest.MonkeyP
     error, said = plan.expected_error, plan.to_fields()["expected_error"]
     numbers = [*plan.deviations.tolist(), *(value for _, value in error.margins if value is not None)]
     assert numbers == [float(f"{value:.2g}") for value in numbers]
-    assert f"its standard deviation is about {error.median:g} for a typical cell" in said["words"]
+    assert f"its standard deviation is about {error.median:g} for a typical cell" in said["text"]
     assert said["basis"] == basis_phrase("estimated", share, True)
 
 
@@ -302,7 +302,7 @@ def test_figures_of_estimates_are_readable() -> None:
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
     words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=20, norm="l2", per="distance")).to_fields()[
         "expected_error"
-    ]["words"]
+    ]["text"]
     assert "too small to be estimated: in every draw of the public law it was 0" in words
 
 
@@ -320,4 +320,4 @@ def test_noise_that_no_draw_had_is_not_said_to_be_none(norm: Any) -> None:
     assert np.isnan(release.table.standard_deviations).all()
     said = release.plan.to_fields()["expected_error"]
     assert set(said["cell_standard_deviation"].values()) == {None}
-    assert "too small to be estimated" in said["words"]
+    assert "too small to be estimated" in said["text"]

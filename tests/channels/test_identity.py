@@ -136,9 +136,9 @@ CHANGES: dict[str, tuple[Any, list[Any], hf.Universe]] = {
     "norm": (hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"), [hf.margin("a")], GRID),
     "law": (hf.RoundedProjection(epsilon="1/2", per="distance"), [hf.margin("a")], GRID),
     "gaussian": (hf.GeneralizedGaussian(sigma_squared="1/2"), [hf.margin("a")], GRID),
-    "statements": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("b")], GRID),
-    "the same lattice by other statements": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.linear(ROWS)], GRID),
-    "a redundant statement": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a"), hf.total()], GRID),
+    "constraints": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("b")], GRID),
+    "the same lattice by other constraints": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.linear(ROWS)], GRID),
+    "a redundant constraint": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a"), hf.total()], GRID),
     "codes": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")], OTHER_CODES),
     "columns": (hf.GeneralizedLaplace(epsilon="1/2", per="distance"), [hf.margin("a")], OTHER_COLUMN),
     "chain": (hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance"), [hf.margin("a")], GRID),
@@ -165,9 +165,9 @@ def test_every_change_of_what_is_drawn_is_another_stream() -> None:
         for name, (mechanism, keep, universe) in CHANGES.items()
     }
     assert len({str(made) for made, _ in noises.values()}) == len(CHANGES)
-    # A law knows the lattice and the universe alone: other statements with the same moves are the same law.
+    # A law knows the lattice and the universe alone: other constraints with the same moves are the same law.
     same = {name for name, (_, drawn) in noises.items() if drawn == noises["as it is"][1]}
-    assert same == {"as it is", "the same lattice by other statements", "a redundant statement"}
+    assert same == {"as it is", "the same lattice by other constraints", "a redundant constraint"}
     assert len({str(drawn) for _, drawn in noises.values()}) == len(CHANGES) - 2
 
 

@@ -265,7 +265,7 @@ class TestShares:
         """The region s without counts, and the age 2 where its margin is kept: the law is that of a table which does not have them."""
         counts = np.arange(1, 31).reshape(5, 2, 3)
         counts[[2, 3]] = 0
-        by_age = any("age" in statement.columns for statement in keep)
+        by_age = any("age" in constraint.columns for constraint in keep)
         if by_age:
             counts[:, :, 1] = 0
         found = hf.release(hf.Table(self.CELLS, counts.ravel()), keep, mechanism, ledger=None).plan

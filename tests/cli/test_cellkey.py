@@ -157,7 +157,7 @@ class TestPerturb:
         assert "--rescale" in run(*ask, "out").err
         done = run(*ask, "out", "--json", "--rescale")
         found = json.loads(done.out)
-        assert "fitted from 100000000 to 4096 keys" in " ".join(found["words"])
+        assert "fitted from 100000000 to 4096 keys" in " ".join(found["text"])
         deltas = [table.epsilon_delta().delta(1) for table in (OURS, OURS.rescaled(4096))]
         assert [found["settings"]["rescaled"][name] for name in ("delta_before", "delta")] == deltas
         assert found["release"] == {"id": "out", "dataset": "keyed", "private": True, "ledger": None}

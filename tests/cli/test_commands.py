@@ -78,7 +78,7 @@ class TestFromNothingToAVerifiedFolder:
         snapshot(checked.out, "holdfast verify out")
         kept = (work / "out" / "kept.csv").read_text().splitlines()
         assert kept == [
-            '"statement","name","state","county","total"',
+            '"kept","name","state","county","total"',
             f'"margin(state)","state=17","17",,{SECRET + 17}',
             '"margin(state)","state=18","18",,28',
             '"margin(state)","state=19","19",,3',
@@ -93,10 +93,10 @@ class TestFromNothingToAVerifiedFolder:
         told = run("release", "run.toml", "-o", "out", "--no-ledger")
         card = json.loads((work / "out" / "card.json").read_text())["guarantee"]
         assert "no negative count" in card["relation"]
-        assert card["words"] in told.out
+        assert card["text"] in told.out
         fields = json.loads(run("release", "run.toml", "-o", "second", "--no-ledger", "--json").out)["guarantee"]
         assert fields["relation_fields"] == card["relation_fields"]
-        assert fields["words"] == card["words"]
+        assert fields["text"] == card["text"]
 
     def test_against_official_totals(self, work: Path, run: Callable[..., Ran], snapshot: Snapshot) -> None:
         run("release", "run.toml", "-o", "out")

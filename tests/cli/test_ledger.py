@@ -35,7 +35,7 @@ epsilon = "1/2"
 per = "person"
 """
 FIXES = {'margins = [["state"]]': 1, 'subsets = [{column = "county", codes = ["031"]}]': 1, 'margins = [["county"]]': 4}
-"""How many cells these statements fix."""
+"""How many cells these constraints fix."""
 DEFAULT = "holdfast-ledger.sqlite"
 GRANT = ("ledger", "grant", "counties", "--epsilon", "3", "--approver", "A. Chief", "--reason", "the census")
 LEDGER_PROBLEM, WRONG_INPUT, IDENTICAL = 12, 2, 9

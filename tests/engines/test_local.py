@@ -239,7 +239,7 @@ class TestDeclaredValues:
         rows = [[1, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
         assert sum(released(MECHANISMS["laplace"], [hf.linear(rows, values=[17, 7])])[:2]) == 17
         with hf.NoiseKey.for_tests("declared") as key:
-            with pytest.raises(ContradictingTotals, match=r"values that linear declares .statement 1 of") as caught:
+            with pytest.raises(ContradictingTotals, match=r"values that linear declares .constraint 1 of") as caught:
                 hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 8])], MECHANISMS["laplace"], key=key)
             assert "7" not in str(caught.value)
             hf.release(hf.Table(GRID, COUNTS), [hf.linear(rows, ["first", "second"], [17, 7])], MECHANISMS["laplace"], key=key)
@@ -247,7 +247,7 @@ class TestDeclaredValues:
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[hf.Universe, np.ndarray[Any, Any], list[Any]]:
-    """A small table and statements over it."""
+    """A small table and constraints over it."""
     sizes = draw(st.lists(st.integers(2, 3), min_size=1, max_size=3))
     columns = "abc"[: len(sizes)]
     universe = hf.Universe.product({c: [f"{c}{i}" for i in range(n)] for c, n in zip(columns, sizes, strict=True)})
@@ -320,9 +320,9 @@ class TestTheLastCheck:
         "identity": hf.identity(hf.total(), 18),
     }
 
-    def bound(self, statement: Any, noise: list[int]) -> BoundRelease:
+    def bound(self, constraint: Any, noise: list[int]) -> BoundRelease:
         universe = hf.Universe.product({"a": ["a0", "a1", "a2"]})
-        drawing = a_drawing(hf.GeneralizedGaussian(rho=1, per="distance"), [statement], universe)
+        drawing = a_drawing(hf.GeneralizedGaussian(rho=1, per="distance"), [constraint], universe)
         made = bind(drawing, hf.Table(universe, np.array([5, 6, 7])), hf.NoiseKey.for_tests("last"), "any")
         task = replace(made.tasks[0], cells=np.arange(3)[None, :])
         wrong = Choice(Wrong(noise), Reason.OTHER)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.exposure.cells import exposure
 from holdfast.invariants import compile_rows, identity, linear, margin, subset, total
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice, components
 from holdfast.tables.universe import Universe
 from tests.examples import examples
@@ -24,7 +24,7 @@ def table(**sizes: int) -> Universe:
     return Universe.product({column: [str(i) for i in range(size)] for column, size in sizes.items()})
 
 
-def explored(universe: Universe, keep: list[Statement], counts: np.ndarray, **options: Any):
+def explored(universe: Universe, keep: list[Constraint], counts: np.ndarray, **options: Any):
     kept = compile_rows(universe, keep)
     totals = [rows.totals(counts) for rows in kept.rows]
     return exposure(Lattice.from_kept(kept), kept, totals, **options), kept
@@ -37,7 +37,7 @@ def brute_intervals(matrix: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray,
     return tables.min(axis=0), tables.max(axis=0)
 
 
-KEEP: dict[str, list[Statement]] = {
+KEEP: dict[str, list[Constraint]] = {
     "total": [total()],
     "rows and columns": [margin("r"), margin("c")],
     "rows": [margin("r")],
@@ -101,7 +101,7 @@ def test_impossible_totals_are_refused() -> None:
     made = Lattice.from_kept(kept)
     with pytest.raises(ContradictingTotals, match="disagrees"):
         exposure(made, kept, [np.array([3, 4]), np.array([5, 9])])
-    with pytest.raises(InvalidParameter, match="every statement"):
+    with pytest.raises(InvalidParameter, match="every constraint"):
         exposure(made, kept, [np.array([3, 4])])
 
 
@@ -115,7 +115,7 @@ def test_huge_totals_do_not_overflow() -> None:
 
 def test_rows_given_as_a_matrix_pin_like_margins() -> None:
     universe = table(a=2, b=2)
-    cases: list[list[Statement]] = [
+    cases: list[list[Constraint]] = [
         [margin("a")],
         [linear([[1, 1, 0, 0], [0, 0, 1, 1]])],
         [linear([[-1, -1, 0, 0], [0, 0, 3, 3]])],

@@ -16,7 +16,7 @@ from holdfast.exposure import refinement
 from holdfast.exposure.facts import JointFacts, LearnedTotals, NewCells, Obstacle, WhyNot
 from holdfast.exposure.joint import ExposedCells, PublishedTotals, differences, joint_exposure
 from holdfast.invariants import areas, identity, linear, margin, subset, total
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice, algebra, components
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
@@ -144,11 +144,11 @@ def same_table(draw: st.DrawFn) -> list[PublishedTotals]:
             chosen = sorted(order[: draw(st.integers(1, len(full)))]) if draw(st.booleans()) else order
             rows = [full.cell(i) for i in chosen]
             universe = Universe.listed({c: [row[c] for row in rows] for c in draw(st.permutations(["x", "y"]))})
-        out.append(PublishedTotals(f"r{number}", universe, tuple(draw(st.lists(statements(universe), max_size=3)))))
+        out.append(PublishedTotals(f"r{number}", universe, tuple(draw(st.lists(constraints(universe), max_size=3)))))
     return out
 
 
-def statements(universe: Universe) -> st.SearchStrategy[Statement]:
+def constraints(universe: Universe) -> st.SearchStrategy[Constraint]:
     columns = list(universe.columns)
     column = st.sampled_from(columns)
     codes = column.flatmap(lambda c: st.tuples(st.just(c), st.lists(st.sampled_from(universe.codes[c]), min_size=1, unique=True)))
@@ -166,7 +166,7 @@ def statements(universe: Universe) -> st.SearchStrategy[Statement]:
             )
         ),
     )
-    return st.one_of(sets, sets, sets.map(lambda statement: identity(statement, 0)))
+    return st.one_of(sets, sets, sets.map(lambda constraint: identity(constraint, 0)))
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -238,7 +238,7 @@ def different_tables(draw: st.DrawFn) -> list[PublishedTotals]:
         if draw(st.integers(0, 3)) == 0:
             rows = [universe.cell(i) for i in range(len(universe)) if draw(st.integers(0, 4))] or [universe.cell(0)]
             universe = Universe.listed({c: [row[c] for row in rows] for c in columns})
-        out.append(PublishedTotals(f"r{number}", universe, tuple(draw(st.lists(statements(universe), max_size=2)))))
+        out.append(PublishedTotals(f"r{number}", universe, tuple(draw(st.lists(constraints(universe), max_size=2)))))
     return out
 
 
@@ -270,7 +270,7 @@ def test_pinned_cells_are_pinned(releases: list[PublishedTotals], data: st.DataO
     for each, place in zip(releases, places, strict=True):
         own, inside = np.zeros(len(each.universe), dtype=np.int64), np.array(place) >= 0
         np.add.at(own, np.array(place)[inside], counts[inside])
-        known.append(published(each.name, each.universe, own, *each.statements))
+        known.append(published(each.name, each.universe, own, *each.constraints))
     found = joint_exposure(known)
     matrix = first.kept.matrix().toarray()
     tables = np.array([y for y in product(range(3), repeat=len(refined)) if not (matrix @ (np.array(y) - counts)).any()])

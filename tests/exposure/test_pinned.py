@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.exposure import Exposure
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
 from holdfast.randomness import NoiseKey
 from tests.examples import examples
@@ -20,7 +20,7 @@ from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
-STATEMENTS = [
+CONSTRAINTS = [
     hf.total(),
     hf.margin("a"),
     hf.margin("b"),
@@ -55,11 +55,11 @@ def pinned(plan: Plan, counts: list[int], least: int = 0) -> set[int]:
 
 
 @given(
-    st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=3, unique_by=str),
+    st.lists(st.sampled_from(CONSTRAINTS), min_size=1, max_size=3, unique_by=str),
     st.lists(st.sampled_from([0, 0, 1, 2]), min_size=6, max_size=6),
 )
 @settings(max_examples=examples(150), deadline=None)
-def test_what_is_said_to_be_all_is_all(keep: list[Statement], counts: list[int]) -> None:
+def test_what_is_said_to_be_all_is_all(keep: list[Constraint], counts: list[int]) -> None:
     try:
         plan = hf.plan(UNIVERSE, keep, LAPLACE)
     except hf.errors.NothingLeft:
@@ -96,7 +96,7 @@ def test_cells_that_occur_hold_at_least_one(last: int) -> None:
     made = hf.release(table, [hf.margin("region")], LAPLACE, NoiseKey.for_tests("pinned")).card["exposed"]
     assert made["names"] == ["region=n, town=A", "region=n, town=B"]
     assert made["complete"]
-    assert "every cell on the list occurs" in made["words"]
+    assert "every cell on the list occurs" in made["text"]
 
 
 def test_rows_and_columns_of_cells_that_occur() -> None:
@@ -118,4 +118,4 @@ def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> Non
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
     said = exposed_fields(exposure_of(plan, counts))
     assert (said["cells"], said["complete"]) == (0, False)
-    snapshot(said["words"])
+    snapshot(said["text"])

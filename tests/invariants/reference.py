@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError, InvalidStatement
+from holdfast.errors import HoldfastError, InvalidConstraint
 from holdfast.invariants import Kept, compile_rows
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 
@@ -120,16 +120,16 @@ def dense(kept: Kept) -> list[list[int]]:
     return rows
 
 
-def compiled(universe: Universe, *statements: Statement) -> Kept:
-    return compile_rows(universe, statements)
+def compiled(universe: Universe, *constraints: Constraint) -> Kept:
+    return compile_rows(universe, constraints)
 
 
 def refused(work: Callable[[], Any], *parts: str) -> str:
-    """The message with which `work` is refused: an InvalidStatement and no other error, one line, holding these parts."""
+    """The message with which `work` is refused: an InvalidConstraint and no other error, one line, holding these parts."""
     with pytest.raises(HoldfastError) as caught:
         work()
     error = caught.value
-    assert type(error) is InvalidStatement, f"{type(error).__name__}: {error}"
+    assert type(error) is InvalidConstraint, f"{type(error).__name__}: {error}"
     message = str(error)
     assert error.__cause__ is None
     assert message.endswith(".")

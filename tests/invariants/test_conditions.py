@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidStatement
+from holdfast.errors import InvalidConstraint
 from holdfast.invariants import subset
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.tables.universe import Universe
@@ -448,7 +448,7 @@ def test_questions_of_readers_name_codes_as_they_are_written() -> None:
     }
     for condition, cells in found.items():
         assert np.flatnonzero(cells_meeting(condition, universe, quoted_codes=True)).tolist() == cells
-    with pytest.raises(InvalidStatement, match="compare it with a number"):
+    with pytest.raises(InvalidConstraint, match="compare it with a number"):
         cells_meeting("county < '031'", universe, quoted_codes=True)
-    with pytest.raises(InvalidStatement, match="compare it with a number"):
+    with pytest.raises(InvalidConstraint, match="compare it with a number"):
         cells_meeting("county = '031'", universe)

@@ -1,4 +1,4 @@
-"""Kept statements as plain values and back: the same rows, the same names, whatever is given instead is refused in words."""
+"""Kept constraints as plain values and back: the same rows, the same names, whatever is given instead is refused in words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import InvalidStatement
-from holdfast.invariants.definitions import definition, statement_of
+from holdfast.errors import InvalidConstraint
+from holdfast.invariants.constraints import Constraint
+from holdfast.invariants.definitions import constraint_of, definition
 from holdfast.invariants.rows import compile_rows
-from holdfast.invariants.statements import Statement
 
 TREE = hf.Hierarchy.from_prefixes(["17031", "17043", "18001"], [2], levels=["state", "county"])
 UNIVERSE = hf.Universe.product({"county": ["17031", "17043", "18001"], "age": ["1", "20"]}, hierarchies={"county": TREE})
 MATRIX = [[2, -3, 0, 0, 1, 0], [0, 0, 1, 1, 0, 0]]
-STATEMENTS: list[Statement] = [
+CONSTRAINTS: list[Constraint] = [
     hf.total(),
     hf.margin("county"),
     hf.margin("age", "county"),
@@ -37,22 +37,22 @@ STATEMENTS: list[Statement] = [
 ]
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=str)
-def test_there_and_back_gives_the_same_rows_and_names(statement: Statement) -> None:
-    written = json.loads(json.dumps(definition(statement, UNIVERSE)))
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+def test_there_and_back_gives_the_same_rows_and_names(constraint: Constraint) -> None:
+    written = json.loads(json.dumps(definition(constraint, UNIVERSE)))
     bare = hf.Universe.product(dict(UNIVERSE.codes))  # a reader of the card has no tree
-    back = statement_of(written)
-    before, after = compile_rows(UNIVERSE, [statement]), compile_rows(bare, [back])
+    back = constraint_of(written)
+    before, after = compile_rows(UNIVERSE, [constraint]), compile_rows(bare, [back])
     assert list(before.names()) == list(after.names())
     assert before.kinds() == after.kinds()
     assert [rows.values for rows in before.rows] == [rows.values for rows in after.rows]
     assert (before.matrix() != after.matrix()).nnz == 0
-    assert str(back) == str(statement)
+    assert str(back) == str(constraint)
     assert definition(back, bare) == written
 
 
 def test_declared_values_travel_along() -> None:
-    back = statement_of(definition(STATEMENTS[7], UNIVERSE))
+    back = constraint_of(definition(CONSTRAINTS[7], UNIVERSE))
     assert back.values == (4, -5)
 
 
@@ -63,20 +63,20 @@ plain = st.recursive(
 )
 
 
-@given(st.sampled_from(range(len(STATEMENTS))), st.integers(0, 10), plain)
-def test_a_changed_definition_is_a_statement_or_refused(which: int, place: int, instead: Any) -> None:
-    changed = definition(STATEMENTS[which], UNIVERSE)
+@given(st.sampled_from(range(len(CONSTRAINTS))), st.integers(0, 10), plain)
+def test_a_changed_definition_is_a_constraint_or_refused(which: int, place: int, instead: Any) -> None:
+    changed = definition(CONSTRAINTS[which], UNIVERSE)
     field = list(changed)[place % len(changed)]
     changed[field] = instead
     try:
-        rows = compile_rows(UNIVERSE, [statement_of(changed)])
-    except InvalidStatement:
+        rows = compile_rows(UNIVERSE, [constraint_of(changed)])
+    except InvalidConstraint:
         return
-    assert rows.statement_of == (1,) * len(rows.rows)
-    assert definition(statement_of(changed), UNIVERSE)["type"] == changed["type"]
+    assert rows.constraint_of == (1,) * len(rows.rows)
+    assert definition(constraint_of(changed), UNIVERSE)["type"] == changed["type"]
 
 
 @pytest.mark.parametrize("given", [{}, {"kind": "kept"}, {"kind": "other", "type": "margin", "columns": []}, {"kind": "kept", "type": "x"}])
 def test_what_is_no_definition_is_refused_in_words(given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidStatement, match=r"The card may have been changed"):
-        statement_of(given)
+    with pytest.raises(InvalidConstraint, match=r"The card may have been changed"):
+        constraint_of(given)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import InvalidHierarchy, InvalidRun, InvalidStatement
+from holdfast.errors import InvalidConstraint, InvalidHierarchy, InvalidRun
 from holdfast.invariants import compile_rows
-from holdfast.invariants.definitions import definition, statement_of
+from holdfast.invariants.definitions import constraint_of, definition
 from holdfast.invariants.rows import RowFamily
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Hierarchy, Table, Universe
@@ -30,8 +30,8 @@ def people() -> Universe:
     )
 
 
-def listed_sums(universe: Universe, statement: hf.invariants.statements.Statement) -> dict[str, tuple[int, ...]]:
-    (rows,) = compile_rows(universe, [statement]).rows
+def listed_sums(universe: Universe, constraint: hf.invariants.constraints.Constraint) -> dict[str, tuple[int, ...]]:
+    (rows,) = compile_rows(universe, [constraint]).rows
     assert isinstance(rows, RowFamily)
     return {rows.name(row): tuple(np.flatnonzero(rows.group == row).tolist()) for row in range(rows.count)}
 
@@ -67,22 +67,22 @@ def test_a_column_goes_before_a_level_of_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", [hf.margin("region", "sex"), hf.subset("age", ["65+"], by=["region"]), hf.subset("age = '65+'", by=["region"])]
+    "constraint", [hf.margin("region", "sex"), hf.subset("age", ["65+"], by=["region"]), hf.subset("age = '65+'", by=["region"])]
 )
-def test_a_card_needs_no_tree(statement: hf.invariants.statements.Statement) -> None:
+def test_a_card_needs_no_tree(constraint: hf.invariants.constraints.Constraint) -> None:
     universe = people()
     plain = Universe.product({column: list(universe.codes[column]) for column in universe.columns})
-    told = json.loads(json.dumps(definition(statement, universe)))
-    again = statement_of(told)
-    assert np.array_equal(compile_rows(plain, [again]).matrix().toarray(), compile_rows(universe, [statement]).matrix().toarray())
-    assert list(compile_rows(plain, [again]).names()) == list(compile_rows(universe, [statement]).names())
+    told = json.loads(json.dumps(definition(constraint, universe)))
+    again = constraint_of(told)
+    assert np.array_equal(compile_rows(plain, [again]).matrix().toarray(), compile_rows(universe, [constraint]).matrix().toarray())
+    assert list(compile_rows(plain, [again]).names()) == list(compile_rows(universe, [constraint]).names())
     assert definition(again, plain) == told
     told["levels"][0]["units"][0][1].append("03")
-    with pytest.raises(InvalidStatement, match="twice"):
-        compile_rows(plain, [statement_of(told)])
+    with pytest.raises(InvalidConstraint, match="twice"):
+        compile_rows(plain, [constraint_of(told)])
 
 
-def test_statements_without_levels_are_written_as_before() -> None:
+def test_constraints_without_levels_are_written_as_before() -> None:
     assert definition(hf.margin("sex"), people()) == {"type": "margin", "kind": "kept", "columns": ["sex"]}
 
 
@@ -107,23 +107,23 @@ def test_what_is_no_level_is_refused_with_what_there_is(universe: Universe, name
     if match is None:  # a column of that name
         assert compile_rows(universe, [hf.margin(name)])
         return
-    with pytest.raises(InvalidStatement, match=match):
+    with pytest.raises(InvalidConstraint, match=match):
         compile_rows(universe, [hf.margin(name)])
 
 
 def test_a_level_that_leaves_codes_out_is_refused() -> None:
     tree = Hierarchy({"north": None, "n1": "north", "01": "n1", "03": None}, ["region", "district", "county"])
-    with pytest.raises(InvalidStatement, match="leaves out codes of 'county', such as '03'"):
+    with pytest.raises(InvalidConstraint, match="leaves out codes of 'county', such as '03'"):
         compile_rows(Universe.product({"county": tree}), [hf.margin("district")])
 
 
-@pytest.mark.parametrize("statement", [hf.margin("state"), hf.margin("state", "sex"), hf.subset("sex", ["F"], by=["state"])])
-def test_a_code_whose_parent_is_missing_is_no_unit_of_the_level_it_stands_at(statement: hf.invariants.statements.Statement) -> None:
+@pytest.mark.parametrize("constraint", [hf.margin("state"), hf.margin("state", "sex"), hf.subset("sex", ["F"], by=["state"])])
+def test_a_code_whose_parent_is_missing_is_no_unit_of_the_level_it_stands_at(constraint: hf.invariants.constraints.Constraint) -> None:
     """The exact total of county c3 was kept as one of a state."""
     parents = {"c1": "A", "c2": "A", "A": "R", "c3": "R", "c4": "R"}
     universe = Universe.product({"county": Hierarchy.from_parents(parents, levels=["region", "state", "county"]), "sex": ["F", "M"]})
-    with pytest.raises(InvalidStatement, match="code 'c3' of 'county' has no unit at level 'state'"):
-        compile_rows(universe, [statement])
+    with pytest.raises(InvalidConstraint, match="code 'c3' of 'county' has no unit at level 'state'"):
+        compile_rows(universe, [constraint])
     assert list(listed_sums(universe, hf.margin("region"))) == ["region=R"]
     told = Hierarchy.from_parents({**parents, "c3": "B", "c4": "B", "B": "R"}, levels=["region", "state", "county"])
     assert list(listed_sums(universe.with_hierarchies({"county": told}), hf.margin("state"))) == ["state=A", "state=B"]
@@ -153,7 +153,7 @@ def test_codes_that_are_left_of_a_deeper_tree_are_not_units_of_the_level_above()
     shared = Hierarchy.from_parents({"c1": "A", "A": "R", "c3": "R", "c4": "R"}, levels=["region", "state", "county"])
     cut = shared.only(["c3", "c4"])
     assert cut.levels == ("region", "county")
-    with pytest.raises(InvalidStatement, match="there is no column 'state'"):
+    with pytest.raises(InvalidConstraint, match="there is no column 'state'"):
         compile_rows(Universe.product({"place": cut}), [hf.margin("state")])
 
 

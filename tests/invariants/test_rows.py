@@ -15,7 +15,7 @@ from scipy import sparse
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.invariants import Kept, areas, compile_rows, identity, linear, margin, subset, total
-from holdfast.invariants.statements import Kind, Statement
+from holdfast.invariants.constraints import Constraint, Kind
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 from tests.examples import examples
@@ -25,12 +25,12 @@ from .reference import Cell, Small, compiled, dense, refused, slow_name, slow_ro
 Expected = tuple[list[list[int]], list[str]]
 """Rows and their names."""
 
-# --- Every kind of statement, against dictionaries --------------------------------------------------------------------------------------
+# --- Every kind of constraint, against dictionaries --------------------------------------------------------------------------------------
 
 
-def check(small: Small, statements: Sequence[Statement], expected: Sequence[Expected], kinds: Sequence[Kind]) -> None:
-    """Everything a Kept says agrees with these rows, names and kinds, statement by statement."""
-    kept = compile_rows(small.universe, statements)
+def check(small: Small, constraints: Sequence[Constraint], expected: Sequence[Expected], kinds: Sequence[Kind]) -> None:
+    """Everything a Kept says agrees with these rows, names and kinds, constraint by constraint."""
+    kept = compile_rows(small.universe, constraints)
     rows = [row for matrix, _ in expected for row in matrix]
     assert kept.matrix().shape == (len(rows), len(small.cells))
     assert kept.matrix().dtype == np.int64
@@ -61,48 +61,48 @@ def within(column: str, codes: Sequence[str]) -> Callable[[Cell], bool]:
 
 
 @st.composite
-def statements(draw: st.DrawFn, small: Small) -> tuple[Statement, Expected, Kind]:
-    """A statement that fits, its rows and names as the dictionaries have them, and its kind."""
+def constraints(draw: st.DrawFn, small: Small) -> tuple[Constraint, Expected, Kind]:
+    """A constraint that fits, its rows and names as the dictionaries have them, and its kind."""
     form = draw(st.sampled_from(["total", "margin", "codes", "condition", "node", "areas", "linear"]))
     column = draw(st.sampled_from(small.columns))
     some = st.lists(st.sampled_from(small.order[column]), min_size=1, unique=True)
     by = draw(st.lists(st.sampled_from(small.columns), unique=True))
     after = f" by {', '.join(by)}" if by else ""
-    statement: Statement
+    constraint: Constraint
     if form == "total":
-        statement, expected = total(), (slow_rows(small, [])[0], ["total"])
+        constraint, expected = total(), (slow_rows(small, [])[0], ["total"])
     elif form == "margin":
         columns = draw(st.lists(st.sampled_from(small.columns), min_size=1, unique=True))
-        statement, expected = margin(*columns), slow_rows(small, columns)
+        constraint, expected = margin(*columns), slow_rows(small, columns)
     elif form == "node" and small.under:
         node = draw(st.sampled_from(list(small.under)))
         first, under = small.columns[0], small.under[node]
-        statement = subset(first, node=node, by=by)
+        constraint = subset(first, node=node, by=by)
         expected = named(f"subset({first} under {node}){after}", slow_rows(small, by, within(first, under)))
     elif form == "condition":
         code = draw(st.sampled_from(small.order[column]))
         numbers = all(other.lstrip("+-").isdecimal() for other in small.order[column])
         condition = f'"{column}" = {code}' if numbers else f"\"{column}\" = '{code.replace(chr(39), chr(39) * 2)}'"
-        statement = subset(condition, by=by)
+        constraint = subset(condition, by=by)
         same = [other for other in small.order[column] if (int(other) == int(code) if numbers else other == code)]
         expected = named(f"subset({condition}){after}", slow_rows(small, by, within(column, same)))
     elif form == "areas":
         sets = draw(st.dictionaries(st.sampled_from(["Downtown", " Å:b", "margin(x)", ""]), some, min_size=1))
-        statement = areas(column, sets, by=by)
+        constraint = areas(column, sets, by=by)
         parts = [named(f"area {name}", slow_rows(small, by, within(column, codes))) for name, codes in sets.items()]
         expected = [row for rows, _ in parts for row in rows], [name for _, names in parts for name in names]
     elif form == "linear":
         rows = draw(matrices(len(small.cells)))
         wrap = draw(st.sampled_from([lambda given: given, np.array, sparse.csr_array, sparse.coo_array, sparse.csc_matrix]))
         names = draw(st.none() | st.lists(st.text(max_size=3), min_size=len(rows), max_size=len(rows)))
-        statement = linear(wrap(rows), names)
+        constraint = linear(wrap(rows), names)
         expected = rows, names if names is not None else [f"row {number}" for number in range(1, len(rows) + 1)]
     else:
         codes = draw(some)
         shown = ", ".join(codes)  # up to eight codes are shown in full
-        statement = subset(column, codes, by=by)
+        constraint = subset(column, codes, by=by)
         expected = named(f"subset({column} in [{shown}]){after}", slow_rows(small, by, within(column, codes)))
-    return (identity(statement, draw(st.integers(-3, 3))), expected, "identity") if draw(st.booleans()) else (statement, expected, "kept")
+    return (identity(constraint, draw(st.integers(-3, 3))), expected, "identity") if draw(st.booleans()) else (constraint, expected, "kept")
 
 
 @st.composite
@@ -116,8 +116,8 @@ def matrices(draw: st.DrawFn, columns: int) -> list[list[int]]:
 @given(st.data())
 def test_rows_names_kinds_and_sums_agree_with_dictionaries(data: st.DataObject) -> None:
     small = data.draw(smalls())
-    given_statements = data.draw(st.lists(statements(small), min_size=1, max_size=3))
-    check(small, *(list(part) for part in zip(*given_statements, strict=True)))
+    given_constraints = data.draw(st.lists(constraints(small), min_size=1, max_size=3))
+    check(small, *(list(part) for part in zip(*given_constraints, strict=True)))
 
 
 @settings(max_examples=examples(60))
@@ -141,7 +141,7 @@ NESTED = small_listed(
     under={"north": ["17"], "south": ["01"]},
 )
 
-BY_HAND: list[tuple[Small, Statement, list[tuple[str, list[int]]]]] = [
+BY_HAND: list[tuple[Small, Constraint, list[tuple[str, list[int]]]]] = [
     (PRODUCT, total(), [("total", [1, 1, 1, 1, 1, 1])]),
     (PRODUCT, margin("sex"), [("sex=F", [1, 0, 1, 0, 1, 0]), ("sex=M", [0, 1, 0, 1, 0, 1])]),
     (
@@ -216,18 +216,18 @@ BY_HAND: list[tuple[Small, Statement, list[tuple[str, list[int]]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("small", "statement", "expected"), BY_HAND, ids=[f"{case[1]}" for case in BY_HAND])
-def test_small_cases_by_hand(small: Small, statement: Statement, expected: list[tuple[str, list[int]]]) -> None:
+@pytest.mark.parametrize(("small", "constraint", "expected"), BY_HAND, ids=[f"{case[1]}" for case in BY_HAND])
+def test_small_cases_by_hand(small: Small, constraint: Constraint, expected: list[tuple[str, list[int]]]) -> None:
     rows = [row for _, row in expected], [name for name, _ in expected]
-    check(small, [statement], [rows], ["kept"])
-    check(small, [identity(statement, 0)], [rows], ["identity"])
+    check(small, [constraint], [rows], ["kept"])
+    check(small, [identity(constraint, 0)], [rows], ["identity"])
 
 
-def test_statements_keep_their_order_and_their_kind() -> None:
+def test_constraints_keep_their_order_and_their_kind() -> None:
     kept = compiled(PRODUCT.universe, margin("sex"), identity(linear([[1, 0, 0, 0, 0, 0]])), total(), identity(total(), 9), margin("sex"))
     assert list(kept.names()) == ["sex=F", "sex=M", "row 1", "total", "total", "sex=F", "sex=M"]
     assert kept.kinds() == ["kept", "kept", "identity", "kept", "identity", "kept", "kept"]
-    assert [rows.statement for rows in kept.rows] == ["margin(sex)", "linear", "total", "total", "margin(sex)"]
+    assert [rows.constraint for rows in kept.rows] == ["margin(sex)", "linear", "total", "total", "margin(sex)"]
 
 
 def test_nothing_kept_is_a_matrix_without_rows() -> None:
@@ -297,9 +297,9 @@ def test_sums_are_exact_up_to_a_table_total_of_two_to_the_62(data: st.DataObject
 FAMILIES = [total(), margin("sex"), margin("age", "sex"), subset("sex", ["F"]), areas("age", {"x": ["9", "10"]}, by=["sex"])]
 
 
-@pytest.mark.parametrize("statement", FAMILIES, ids=str)
-def test_the_largest_table_total_is_summed_and_one_more_is_refused(statement: Statement) -> None:
-    kept = compiled(PRODUCT.universe, statement)
+@pytest.mark.parametrize("constraint", FAMILIES, ids=str)
+def test_the_largest_table_total_is_summed_and_one_more_is_refused(constraint: Constraint) -> None:
+    kept = compiled(PRODUCT.universe, constraint)
     counts = [2**61 - 1, 2**61, 0, 0, 0, 0]
     assert totals(kept, counts) == slow_totals(dense(kept), counts)
     for place in range(6):
@@ -319,10 +319,10 @@ def test_the_largest_table_total_is_summed_and_one_more_is_refused(statement: St
         [2**32 - 1] * 5 + [2**62 - 5 * (2**32 - 1)],  # the low halves carry
     ],
 )
-@pytest.mark.parametrize("statement", [*FAMILIES, linear([[1] * 6])], ids=str)
-def test_a_table_total_that_could_wrap_around_is_refused(statement: Statement, counts: list[int]) -> None:
+@pytest.mark.parametrize("constraint", [*FAMILIES, linear([[1] * 6])], ids=str)
+def test_a_table_total_that_could_wrap_around_is_refused(constraint: Constraint, counts: list[int]) -> None:
     with pytest.raises(RequestTooLarge, match="64-bit integers"):
-        totals(compiled(PRODUCT.universe, statement), counts)
+        totals(compiled(PRODUCT.universe, constraint), counts)
 
 
 @settings(max_examples=examples(100))
@@ -356,12 +356,12 @@ def test_a_linear_row_of_ones_sums_whatever_the_total_sums() -> None:
     assert totals(compiled(PRODUCT.universe, total(), linear([[1] * 6])), counts) == [sum(counts)] * 2
 
 
-@pytest.mark.parametrize("statement", [total(), margin("sex"), linear([[1] * 6])], ids=str)
-def test_the_refusal_of_a_sum_says_nothing_about_the_counts(statement: Statement) -> None:
+@pytest.mark.parametrize("constraint", [total(), margin("sex"), linear([[1] * 6])], ids=str)
+def test_the_refusal_of_a_sum_says_nothing_about_the_counts(constraint: Constraint) -> None:
     messages = set()
     for counts in ([2**62 - 1] * 6, [2**61, 2**61 + 12345, 0, 7, 0, 0], [0, 0, 0, 0, 2**62 - 1, 2**62 - 999]):
         with pytest.raises(RequestTooLarge) as caught:
-            totals(compiled(PRODUCT.universe, statement), counts)
+            totals(compiled(PRODUCT.universe, constraint), counts)
         messages.add((str(caught.value), repr(caught.value.args)))
     assert len(messages) == 1
 
@@ -377,7 +377,7 @@ def one(row: Sequence[Any]) -> Any:
     return linear([list(row)])
 
 
-REFUSED: list[tuple[str, Small, Statement, tuple[str, ...]]] = [
+REFUSED: list[tuple[str, Small, Constraint, tuple[str, ...]]] = [
     ("margin", PRODUCT, margin("sex", "region"), ("margin(sex, region)", "no column 'region'", "age, sex")),
     ("other case", PRODUCT, margin("Sex"), ("no column 'Sex'", "age, sex")),
     ("blank", PRODUCT, margin("sex "), ("no column 'sex '",)),
@@ -435,14 +435,14 @@ REFUSED: list[tuple[str, Small, Statement, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("small", "statement", "parts"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_what_does_not_fit_the_table_is_refused_with_what_to_do(small: Small, statement: Statement, parts: tuple[str, ...]) -> None:
-    refused(lambda: compiled(small.universe, total(), statement), *parts)
-    refused(lambda: compiled(small.universe, identity(statement, statement.values or 0)), *parts)
+@pytest.mark.parametrize(("small", "constraint", "parts"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_what_does_not_fit_the_table_is_refused_with_what_to_do(small: Small, constraint: Constraint, parts: tuple[str, ...]) -> None:
+    refused(lambda: compiled(small.universe, total(), constraint), *parts)
+    refused(lambda: compiled(small.universe, identity(constraint, constraint.values or 0)), *parts)
 
 
 @pytest.mark.parametrize("thing", [None, "margin(sex)", 5, ["sex"], {"sex": ["F"]}, margin, total, np.ones((1, 6), dtype=int), object()])
-def test_an_object_that_is_no_statement_is_refused_by_its_type(thing: object) -> None:
+def test_an_object_that_is_no_constraint_is_refused_by_its_type(thing: object) -> None:
     refused(lambda: compiled(PRODUCT.universe, total(), _as_any(thing)), "total()", "margin()", "linear()", f"Got {type(thing).__name__}.")
 
 
@@ -474,7 +474,7 @@ def test_the_matrix_given_is_left_as_it_was() -> None:
     assert dense(compiled(PRODUCT.universe, linear(given_matrix))) == before == given_matrix.toarray().tolist() == [[4, 5, 0, 0, 0, 0]]
 
 
-def test_one_statement_without_a_list_is_refused_with_advice() -> None:
+def test_one_constraint_without_a_list_is_refused_with_advice() -> None:
     refused(lambda: compile_rows(PRODUCT.universe, _as_any(margin("sex"))), "list")
 
 
@@ -489,19 +489,19 @@ def test_different_subsets_have_different_names() -> None:
 # --- Compiling sees public facts only --------------------------------------------------------------------------------------------------
 
 
-def test_compiling_takes_a_universe_and_statements_and_so_never_sees_a_count() -> None:
+def test_compiling_takes_a_universe_and_constraints_and_so_never_sees_a_count() -> None:
     hints = typing.get_type_hints(compile_rows)
-    assert list(inspect.signature(compile_rows).parameters) == ["universe", "statements"]
-    assert hints == {"universe": Universe, "statements": Iterable[Statement], "return": Kept}
+    assert list(inspect.signature(compile_rows).parameters) == ["universe", "constraints"]
+    assert hints == {"universe": Universe, "constraints": Iterable[Constraint], "return": Kept}
 
 
 @pytest.mark.parametrize("column", ["count", "counts"])
-def test_there_is_no_count_to_name_in_a_statement(column: str) -> None:
+def test_there_is_no_count_to_name_in_a_constraint(column: str) -> None:
     assert not hasattr(PRODUCT.universe, column)
     refused(lambda: compiled(PRODUCT.universe, subset(f"{column} > 3")), f"no column {column!r}; there are age, sex")
 
 
-def test_errors_of_sums_are_no_errors_of_statements() -> None:
+def test_errors_of_sums_are_no_errors_of_constraints() -> None:
     assert issubclass(RequestTooLarge, InvalidParameter)
     with pytest.raises(InvalidParameter):
         totals(compiled(PRODUCT.universe, total()), [2**61] * 6)

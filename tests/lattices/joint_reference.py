@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.exposure.joint import JointExposure, PublishedTotals
 from holdfast.invariants import compile_rows, margin, total
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.tables.universe import Universe
 
 
@@ -21,13 +21,13 @@ def coded(**codes: str) -> Universe:
     return Universe.product({column: list(listed) for column, listed in codes.items()})
 
 
-def release(name: str, universe: Universe, *statements: Statement, values: list[int] | None = None) -> PublishedTotals:
-    return PublishedTotals(name, universe, statements, None if values is None else tuple(values))
+def release(name: str, universe: Universe, *constraints: Constraint, values: list[int] | None = None) -> PublishedTotals:
+    return PublishedTotals(name, universe, constraints, None if values is None else tuple(values))
 
 
-def published(name: str, universe: Universe, counts: np.ndarray, *statements: Statement) -> PublishedTotals:
-    kept = compile_rows(universe, statements)
-    return release(name, universe, *statements, values=[int(v) for rows in kept.rows for v in rows.totals(counts)])
+def published(name: str, universe: Universe, counts: np.ndarray, *constraints: Constraint) -> PublishedTotals:
+    kept = compile_rows(universe, constraints)
+    return release(name, universe, *constraints, values=[int(v) for rows in kept.rows for v in rows.totals(counts)])
 
 
 # The oracle: row spaces by Gaussian elimination over fractions, tables laid over one another by comparing codes cell by cell.
@@ -74,14 +74,14 @@ def oracle(releases: list[PublishedTotals], refined: Universe) -> list[tuple[set
     known: list[list[int]] = []
     out = []
     for each, place in zip(releases, places, strict=True):
-        kept = compile_rows(each.universe, each.statements)
+        kept = compile_rows(each.universe, each.constraints)
         dense = kept.matrix().toarray().astype(int).tolist()
         lifted = [[row[c] if c >= 0 else 0 for c in place] for row in dense]
         every += lifted
         known += [row for row, kind in zip(lifted, kept.kinds(), strict=True) if kind == "identity"]
     joint, identities = echelon(every), echelon(known)
     for each, place in zip(releases, places, strict=True):
-        kept = compile_rows(each.universe, each.statements)
+        kept = compile_rows(each.universe, each.constraints)
         dense = kept.matrix().toarray().astype(int).tolist()
         own, own_known = echelon(dense), echelon([r for r, k in zip(dense, kept.kinds(), strict=True) if k == "identity"])
         old, new = set(), set()
@@ -115,17 +115,17 @@ def learned_totals(releases: list[PublishedTotals], refined: Universe) -> set[tu
     every: list[list[int]] = []
     for each in releases:
         place = [cell_of(each.universe, codes) for codes in cells]
-        dense = compile_rows(each.universe, each.statements).matrix().toarray().astype(int).tolist()
+        dense = compile_rows(each.universe, each.constraints).matrix().toarray().astype(int).tolist()
         every += [[row[c] if c >= 0 else 0 for c in place] for row in dense]
     joint = echelon(every)
     for each in releases:
-        own_rows = compile_rows(each.universe, each.statements).matrix().toarray().astype(int).tolist()
+        own_rows = compile_rows(each.universe, each.constraints).matrix().toarray().astype(int).tolist()
         own, place = echelon(own_rows), [cell_of(each.universe, codes) for codes in cells]
         candidates = [
             frozenset(rows.columns) & frozenset(each.universe.columns)
             for other in releases
             if other is not each
-            for rows in compile_rows(other.universe, other.statements).families
+            for rows in compile_rows(other.universe, other.constraints).families
             if rows.is_margin and rows.kind == "kept"
         ]
         found = set()
@@ -161,7 +161,7 @@ def new_cells(found: JointExposure) -> list[list[str]]:
 
 def brute(universe: Universe, releases: list[PublishedTotals], top: int) -> np.ndarray:
     """Every table of counts over these cells that has all the published totals."""
-    matrix = np.vstack([compile_rows(universe, given.statements).matrix().toarray() for given in releases])
+    matrix = np.vstack([compile_rows(universe, given.constraints).matrix().toarray() for given in releases])
     values = np.array([v for given in releases for v in given.values or ()])
     rows = range(len(matrix))
     out: list[list[int]] = []

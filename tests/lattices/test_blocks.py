@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter, InvalidStatement, NothingLeft, RequestTooLarge
+from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidConstraint, InvalidParameter, NothingLeft, RequestTooLarge
 from holdfast.invariants import areas, compile_rows, identity, linear, margin, subset, total
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice, algebra, components, lattice
 from holdfast.lattices.components import finest_split
 from holdfast.lattices.margins import smallest_secret
@@ -207,7 +207,7 @@ def test_order_of_cells_does_not_matter() -> None:
     made = lattice(universe, [margin("r"), margin("c")])
     assert made.blocks.kinds() == {"grid": 1}
     grid = made.blocks[0].cells
-    for axis, column in ((0, 0), (1, 1)):  # axis k is the one that statement k sums over
+    for axis, column in ((0, 0), (1, 1)):  # axis k is the one that constraint k sums over
         assert (np.take(cells[grid][:, :, column], [0], axis=axis) == cells[grid][:, :, column]).all()
 
 
@@ -260,7 +260,7 @@ def test_contradicting_values_are_refused_with_a_small_witness() -> None:
     "matrix", [[[0.5, 1.0]], [1, 2, 3], np.zeros((1, 0), dtype=np.int64), [["a"]], np.full((1, 2), np.nan), [[2**40, 1]]], ids=str
 )
 def test_bad_matrices_are_refused(matrix: object) -> None:
-    with pytest.raises((InvalidStatement, InvalidParameter)):
+    with pytest.raises((InvalidConstraint, InvalidParameter)):
         Lattice(matrix)
 
 
@@ -330,7 +330,7 @@ def test_no_warning_for_ordinary_tables() -> None:
 
 
 def test_equal_sets_stated_in_a_circle_are_kept_once() -> None:
-    """Three statements that each hold the set {1, 2}: nesting among partial families is not transitive, and one copy must stay."""
+    """Three constraints that each hold the set {1, 2}: nesting among partial families is not transitive, and one copy must stay."""
     universe = Universe.listed({"id": list("123456"), "a": list("sstt--"), "b": list("sst-vv"), "c": list("ss--v-")})
     keep = [subset(f"{column} != '-'", by=[column]) for column in "abc"]
     made = Lattice.from_kept(compile_rows(universe, keep))
@@ -340,12 +340,12 @@ def test_equal_sets_stated_in_a_circle_are_kept_once() -> None:
 
 
 @st.composite
-def families_by(draw: st.DrawFn) -> tuple[Universe, list[Statement]]:
-    """A listed universe and statements with partial families of several groups: what random rows alone hardly ever make."""
+def families_by(draw: st.DrawFn) -> tuple[Universe, list[Constraint]]:
+    """A listed universe and constraints with partial families of several groups: what random rows alone hardly ever make."""
     n = draw(st.integers(2, 9))
     columns = {f"c{i}": draw(st.lists(st.sampled_from("-stuv"), min_size=n, max_size=n)) for i in range(draw(st.integers(1, 4)))}
     universe = Universe.listed({"id": [str(i) for i in range(n)], **columns})
-    keep: list[Statement] = []
+    keep: list[Constraint] = []
     for column, codes in columns.items():
         if set(codes) - {"-"}:
             keep.append(subset(f"{column} != '-'", by=[column]))
@@ -360,7 +360,7 @@ def families_by(draw: st.DrawFn) -> tuple[Universe, list[Statement]]:
 @settings(max_examples=examples(400))
 @given(families_by())
 @pytest.mark.long
-def test_partial_families_keep_every_row(given_case: tuple[Universe, list[Statement]]) -> None:
+def test_partial_families_keep_every_row(given_case: tuple[Universe, list[Constraint]]) -> None:
     universe, keep = given_case
     made = Lattice.from_kept(compile_rows(universe, keep))
     matrix = made.matrix.toarray()
@@ -428,15 +428,15 @@ def test_places_without_a_code_in_common_share_one_family() -> None:
 
 def test_redundant_rows_of_general_blocks_are_named_and_counted() -> None:
     universe = table(county=3, age=30, sex=2)
-    keep: list[Statement] = [margin("county"), subset("age >= 18", by=["county"]), margin("county", "sex"), margin("county", "sex")]
+    keep: list[Constraint] = [margin("county"), subset("age >= 18", by=["county"]), margin("county", "sex"), margin("county", "sex")]
     made = lattice(universe, keep)
     names = made.redundant_rows()
     assert len(names) == made.redundant_count == len(compile_rows(universe, keep)) - made.rank
-    assert "county=0, sex=0 (statement 4)" in names
+    assert "county=0, sex=0 (constraint 4)" in names
     overlapping = areas("a", {"x": ["0", "1"], "y": ["1", "2"], "z": ["0", "1", "2"]})
     nested_areas = lattice(table(a=3, b=4), [overlapping, subset("a", ["0"]), margin("a"), overlapping])
     assert nested_areas.redundant_count == len(nested_areas.redundant_rows())
-    assert {name.split("(")[-1] for name in nested_areas.redundant_rows() if name.startswith("area")} == {"statement 1)", "statement 4)"}
+    assert {name.split("(")[-1] for name in nested_areas.redundant_rows() if name.startswith("area")} == {"constraint 1)", "constraint 4)"}
     implied = lattice(table(a=2, b=2), [linear([[1, 1, 0, 0]], ["first"]), margin("a"), margin("b")])
     assert implied.redundant_count == len(implied.redundant_rows()) == 2
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice, algebra, lattice
 from holdfast.lattices.levels import Misfit, level_pieces
 from holdfast.lattices.norms import L1, L2
@@ -142,7 +142,7 @@ def geography() -> Universe:
 COUNTY = ("state", "county")
 ADULT, OLD, VERY_OLD = ["18-64", "65-84", "85+"], ["65-84", "85+"], ["85+"]
 
-FITTING: dict[str, list[Statement]] = {
+FITTING: dict[str, list[Constraint]] = {
     "county totals and sex": [hf.margin(*COUNTY), hf.margin("sex")],
     "county totals and sex by state": [hf.margin(*COUNTY), hf.margin("state", "sex")],
     "county totals and one total of 85 and over": [hf.margin(*COUNTY), hf.subset("age", VERY_OLD)],
@@ -158,7 +158,7 @@ FITTING: dict[str, list[Statement]] = {
     "sex by age, and states": [hf.margin("sex", "age"), hf.margin("state", "sex"), hf.margin(*COUNTY)],
 }
 
-OTHERS: dict[str, list[Statement]] = {
+OTHERS: dict[str, list[Constraint]] = {
     # [theory R20]: nested sets are not enough
     "old by county, adult by sex": [
         hf.margin(*COUNTY),
@@ -206,7 +206,7 @@ def test_the_two_counter_examples_by_their_dimensions() -> None:
     {65 or over} by county without county totals has 10, where the level has 8.
     """
     universe = Universe.product({"county": ["1", "2"], "sex": ["F", "M"], "age": ["0-17", "18-64", "65+"]})
-    crossing: list[Statement] = [
+    crossing: list[Constraint] = [
         hf.areas("age", {"old": ["65+"], "rest": ["0-17", "18-64"]}, by=["county"]),
         hf.areas("age", {"adult": ["18-64", "65+"], "rest": ["0-17"]}, by=["sex"]),
     ]
@@ -227,21 +227,21 @@ def test_the_two_counter_examples_by_their_dimensions() -> None:
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=examples(60))
-def test_random_statements_keep_the_lattice_of_their_rows(seed: int) -> None:
+def test_random_constraints_keep_the_lattice_of_their_rows(seed: int) -> None:
     """Whatever is recognised, the lattice is that of the rows: margins, sets and areas at random, in random order of cells."""
     rng = np.random.default_rng(seed)
     universe = geography()
-    statements: list[Statement] = []
+    constraints: list[Constraint] = []
     for _ in range(int(rng.integers(1, 5))):
         by = [column for column in universe.columns if rng.random() < 0.35]
         codes = [code for code in universe.codes["age"] if rng.random() < 0.5]
         if rng.random() < 0.5 and codes and "age" not in by:
-            statements.append(hf.subset("age", codes, by=by))
+            constraints.append(hf.subset("age", codes, by=by))
         elif by:
-            statements.append(hf.margin(*by))
-    if not statements:
+            constraints.append(hf.margin(*by))
+    if not constraints:
         return
-    kept = hf.invariants.compile_rows(universe, statements)
+    kept = hf.invariants.compile_rows(universe, constraints)
     made = Lattice.from_kept(kept)
     if made.dimension:
         check_lattice(made)

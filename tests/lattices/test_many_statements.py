@@ -1,4 +1,4 @@
-"""Thousands of statements: the work grows with them, and not with their pairs."""
+"""Thousands of constraints: the work grows with them, and not with their pairs."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_margins_too_many_to_look_at_are_not_compiled(monkeypatch: pytest.Monkey
 
 
 def test_codes_of_the_cells_are_spread_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were, anew for every statement."""
+    """They were, anew for every constraint."""
     spread = called(monkeypatch, hf.Universe, "_spread")
     universe = hf.Universe.product({"age": CODES, "sex": ["F", "M"]})
     keep = [hf.subset("age", [code]) for code in CODES[:150]] + [hf.subset(f"age = {age}", by=["sex"]) for age in range(150, 300)]

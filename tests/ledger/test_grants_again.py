@@ -52,7 +52,7 @@ class TestAgain:
         """The rho that it becomes depends on those before it: what was asked for is compared."""
         asked: dict[str, Any] = {"kind": "approximate", "epsilon": "1", "delta": "1e-6", **WHO}
         ledger.grant(DATA, **asked)
-        with pytest.raises(LedgerProblem, match="This very grant stands"):
+        with pytest.raises(LedgerProblem, match="This very grant is already in the ledger"):
             ledger.grant(DATA, **asked)
         ledger.grant(DATA, **asked, again=True)
         assert ledger.balance(DATA).epsilon == 2

@@ -239,7 +239,7 @@ class TestForgedSteps:
             steps, lost = steps_after_restore(forged, [mark], needs_grants=False)
             assert (steps, lost) == ([], [])
             if kind != "refunded":
-                with pytest.raises(LedgerBroken, match="none that Holdfast writes"):
+                with pytest.raises(LedgerBroken, match="was not written by Holdfast"):
                     mark.after(forged)
 
     @pytest.mark.parametrize("kind", ["refunded", "Voided", "created", "restored\n", "", "../x"])
@@ -278,7 +278,7 @@ FACTS: dict[str, Any] = {
     "stream_version": ["2", -1, HUGE],
     "parameters": ["x", 7],
     "universe": [7, "x", []],
-    "statements": [7, "x", [7], {}],
+    "constraints": [7, "x", [7], {}],
     "grant": [7, {}, {"kind": "pure", "epsilon": "1e9", "rho": None, "delta": None, "grants": 1, "approver": "A"}],
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import NoExactSampler
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.shapes import Levels
 from holdfast.laws import Rounded
 from holdfast.samplers.rounded_projection import RoundedSampler
@@ -21,25 +21,25 @@ from holdfast.testing import ALPHA, check_fit
 from holdfast.testing.fit import check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value
 
-Case = Callable[[Path], tuple[Universe, list[Statement]]]
+Case = Callable[[Path], tuple[Universe, list[Constraint]]]
 
 
-def counties(shared_data: Path) -> tuple[Universe, list[Statement]]:
+def counties(shared_data: Path) -> tuple[Universe, list[Constraint]]:
     table = Table.from_counts(shared_data / "county_p12_sex_age_2010.csv", cells=["county_fips", "sex", "age"], count="total")
     return table.universe, [hf.margin("county_fips"), hf.margin("sex")]
 
 
-def california(shared_data: Path) -> tuple[Universe, list[Statement]]:
+def california(shared_data: Path) -> tuple[Universe, list[Constraint]]:
     table = Table.from_counts(shared_data / "ca_county_p12_das_demo_20220316.csv", cells=["county_fips", "sex", "age"], count="census")
     return table.universe, [hf.margin("county_fips"), hf.subset("age", ["85+"])]
 
 
-def flights(shared_data: Path) -> tuple[Universe, list[Statement]]:
+def flights(shared_data: Path) -> tuple[Universe, list[Constraint]]:
     table = Table.from_counts(shared_data / "nycflights13_dest_hour_carrier.csv", cells=["dest", "hour", "carrier"], count="flights_2013")
     return table.universe, [hf.margin("dest"), hf.margin("hour"), hf.margin("carrier")]
 
 
-def hundred_cubed(_: Path) -> tuple[Universe, list[Statement]]:
+def hundred_cubed(_: Path) -> tuple[Universe, list[Constraint]]:
     universe = Universe.product({column: [str(i) for i in range(100)] for column in "abc"})
     return universe, [hf.margin("a"), hf.margin("b"), hf.margin("c")]
 
@@ -98,10 +98,10 @@ def _check_rounding(name: str, shape: Levels) -> None:
     assert bound(0.05 * float((u**2).sum())) < ALPHA  # noise 5 % too wide or too narrow would be seen
 
 
-def test_a_refusal_names_the_two_statements_that_do_not_fit() -> None:
+def test_a_refusal_names_the_two_constraints_that_do_not_fit() -> None:
     ages = ["0-17", "18-64", "65+"]
     universe = Universe.product({"county": [str(i) for i in range(40)], "sex": ["F", "M", "X"], "age": ages, "origin": list("abcdef")})
-    keep: list[Statement] = [
+    keep: list[Constraint] = [
         hf.areas("age", {"old": ["65+"], "rest": ["0-17", "18-64"]}, by=["county"]),
         hf.areas("age", {"adult": ["18-64", "65+"], "rest": ["0-17"]}, by=["sex"]),
         hf.margin("origin"),

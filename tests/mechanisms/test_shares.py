@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import holdfast as hf
 from holdfast.channels import Facts, choose_samplers
-from holdfast.errors import HoldfastError, InvalidParameter, InvalidStatement
+from holdfast.errors import HoldfastError, InvalidConstraint, InvalidParameter
 from holdfast.lattices.shapes import Units
 from holdfast.mechanisms.levels import read_shares
 from holdfast.tables import Hierarchy, Universe
@@ -218,7 +218,7 @@ def test_levels_of_kept_margins_need_no_share(keep: list[Any]) -> None:
         assert short.identity == said.identity
         law = hf.GeneralizedGaussian(rho="1/10", levels={"county": 1}, per="distance").law(
             hf.lattice(universe, keep)
-        )  # of a lattice, without statements
+        )  # of a lattice, without constraints
         assert law.channel.blocks.shapes == said.blocks.shapes
         assert short.blocks.shapes == said.blocks.shapes
 
@@ -226,7 +226,7 @@ def test_levels_of_kept_margins_need_no_share(keep: list[Any]) -> None:
 def test_a_kept_margin_across_the_levels_is_refused_by_its_name() -> None:
     rows = [("A", "1", "x"), ("A", "2", "y"), ("B", "3", "x"), ("B", "4", "y")]
     universe = Universe.listed(dict(zip(("state", "county", "kind"), map(list, zip(*rows, strict=True)), strict=True)))
-    with pytest.raises(InvalidStatement, match=r"margin\(kind\) is no margin at one of the levels"):
+    with pytest.raises(InvalidConstraint, match=r"margin\(kind\) is no margin at one of the levels"):
         channel_of(universe, [hf.margin("kind")], {"state": "1/2", "county": "1/2"})
 
 
@@ -388,7 +388,7 @@ def test_columns_with_names_that_mean_something_else_in_shares_are_refused(name:
 
 
 def test_totals_that_are_no_margin_of_a_level_are_refused_by_name() -> None:
-    with pytest.raises(InvalidStatement, match=r"subset\(sex in \[F\]\) by county is no margin"):
+    with pytest.raises(InvalidConstraint, match=r"subset\(sex in \[F\]\) by county is no margin"):
         channel_of(SMALL, [hf.subset("sex", codes=["F"], by=["county"])], SHARES)
 
 

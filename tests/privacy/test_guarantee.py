@@ -181,7 +181,7 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
         "within_bounds": False,
         "identities": False,
     }
-    words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "words": describe(made)}
+    words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "text": describe(made)}
     assert guarantee_fields(made) == {**fields, **words, "sentences": guarantee_sentences(made)}
 
 

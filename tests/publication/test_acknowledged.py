@@ -133,7 +133,7 @@ class TestCommand:
         assert sorted(os.listdir()) == ["counties.csv", "out-exposed-2.csv", "out-exposed.csv", "run.toml"]
 
     def test_twins_are_refused_in_the_same_words(self, work: Path, run: Run) -> None:
-        """Other counts under the same totals, and other totals too: the number comes from the kept statements alone."""
+        """Other counts under the same totals, and other totals too: the number comes from the kept constraints alone."""
         found = []
         for place, counts in enumerate(((5, 0, 2, 0, 0, 4, 9), (1, 5, 1, 0, 0, 4, 9), (7, 7, 7, 7, 7, 0, 0))):
             rows = [line.rsplit(",", 1)[0] for line in CSV.splitlines()[1:]]

@@ -134,19 +134,19 @@ class TestTheWholeWay:
         assert (answers["sensitivity"], answers["relation"]) == ("2", "same invariants")
         assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
         assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
-        assert "[GGY22]" in card["guarantee"]["words"]
+        assert "[GGY22]" in card["guarantee"]["text"]
 
     @pytest.mark.parametrize("given_", [{}, {"mechanism": MECHANISMS[2]}], ids=["pure", "zcdp"])
     def test_the_promise_is_in_plain_words_with_the_reference_at_its_end(self, given_: dict[str, Any]) -> None:
-        words = answered(places=12, **given_).card["guarantee"]["words"]
+        words = answered(places=12, **given_).card["guarantee"]["text"]
         assert "If a person's data change an invariant, everyone sees that it changed. " in words
         assert words.index("AES-256") < words.index("Definition 2.5 of [GGY22]")
 
-    def test_a_sensitivity_is_the_statement_of_the_publisher_and_no_fact(self) -> None:
+    def test_a_sensitivity_is_the_constraint_of_the_publisher_and_no_fact(self) -> None:
         release = answered(places=12)
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
-        assert said in release.card["guarantee"]["words"]
-        assert said in release.card["guarantee"]["answers"]["words"]
+        assert said in release.card["guarantee"]["text"]
+        assert said in release.card["guarantee"]["answers"]["text"]
         page = statement_html(release.card)
         assert said in page
         assert "Anyone who can move the answers by more than is stated here" in page.partition("What is not promised")[2]
@@ -174,7 +174,7 @@ class TestTheWholeWay:
         assert "E" not in (folder / "kept.csv").read_text() + (folder / "exposed.csv").read_text()
         hf.verify(folder)
 
-    def test_statements_over_a_universe(self, tmp_path: Path) -> None:
+    def test_constraints_over_a_universe(self, tmp_path: Path) -> None:
         keep = [hf.margin("group"), hf.margin("hour")]
         release = answered(keep=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)
         shaped = release.table.values.reshape(3, 2)
@@ -270,7 +270,7 @@ class TestAPromiseForNobody:
 
     def test_it_is_said_first_on_every_page(self, tmp_path: Path) -> None:
         release = self.made()
-        words = release.card["guarantee"]["words"]
+        words = release.card["guarantee"]["text"]
         assert words.startswith(
             f"{self.NOBODY}, and one person moves the answers by 2 steps at most: every such move shows in an invariant."
         )
@@ -289,7 +289,7 @@ class TestAPromiseForNobody:
             assert "epsilon = 1 for one person)" not in text
 
     def test_with_gaussian_noise(self) -> None:
-        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["words"]
+        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["text"]
         assert words.startswith(self.NOBODY.replace("158", f"{121**2 + 37**2:,} squared"))
         assert "What was requested for one person is a promise for nobody." in words
         assert "rho = 2010 for such a pair)" in words
@@ -327,28 +327,28 @@ class TestAPromiseForNobody:
 class TestOfficialTotals:
     def test_a_list_of_totals_is_compared_as_decimals(self, tmp_path: Path) -> None:
         folder = answered(places=3).save(tmp_path / "out")
-        (tmp_path / "official.csv").write_text("statement,name,total\nlinear,row 1,0.375\n")
+        (tmp_path / "official.csv").write_text("kept,name,total\nlinear,row 1,0.375\n")
         assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
         assert hf.verify(folder, against=folder / "kept.csv").official_totals == 1
-        (tmp_path / "other.csv").write_text("statement,name,total\nlinear,row 1,0.500\n")
+        (tmp_path / "other.csv").write_text("kept,name,total\nlinear,row 1,0.500\n")
         with pytest.raises(VerificationFailed, match=r"row 1: released 0\.375, official 0\.500"):
             hf.verify(folder, against=tmp_path / "other.csv")
 
     @pytest.mark.parametrize("total", ["0.375", "0.375000000000", ".375", "375e-3", "3/8"])
     def test_numbers_are_compared_however_they_are_written(self, total: str, tmp_path: Path) -> None:
         folder = answered(places=12).save(tmp_path / "out")
-        (tmp_path / "official.csv").write_text(f"statement,name,total\nlinear,row 1,{total}\n")
+        (tmp_path / "official.csv").write_text(f"kept,name,total\nlinear,row 1,{total}\n")
         assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
 
     def test_what_is_no_number_is_refused(self, tmp_path: Path) -> None:
         folder = answered(places=3).save(tmp_path / "out")
-        (tmp_path / "official.csv").write_text("statement,name,total\nlinear,row 1,x\n")
+        (tmp_path / "official.csv").write_text("kept,name,total\nlinear,row 1,x\n")
         with pytest.raises(UnreadableInput, match=r"a number, such as 0\.25 or 1/3, as total"):
             hf.verify(folder, against=tmp_path / "official.csv")
 
     def test_tables_of_counts_are_no_answers(self, tmp_path: Path) -> None:
         folder = answered(places=3).save(tmp_path / "out")
-        with pytest.raises(InvalidParameter, match="statement, name, total"):
+        with pytest.raises(InvalidParameter, match="kept, name, total"):
             hf.verify(folder, against=hf.Table(UNIVERSE, np.arange(6)))
 
     def test_a_kept_margin_and_the_whole_table(self, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class TestStepByStep:
         assert held is not None
         assert (held.sealed_key, held.input_check, held.second_secret) == (None, None, None)
         card = json.loads((tmp_path / "out" / "card.json").read_text())
-        words = card["release"].pop("ledger_words")
+        words = card["release"].pop("ledger_text")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
         nothing = dict.fromkeys(("date", "office", "approver", "signer", "disjoint"))
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}

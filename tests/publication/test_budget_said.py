@@ -59,9 +59,9 @@ class TestAskedFor:
         lines = str(plan).splitlines()
         assert f"Budget     requested: {words}" in lines
         assert lines[-1].startswith(f"Promise    Requested: {words}. ")
-        assert plan.to_fields()["guarantee"]["asked"] == card["asked"] == {**mechanism.asked.to_fields(), "words": words}
-        assert card["words"].startswith(f"Requested: {words}. ")
-        assert card["why"] in card["words"]
+        assert plan.to_fields()["guarantee"]["asked"] == card["asked"] == {**mechanism.asked.to_fields(), "text": words}
+        assert card["text"].startswith(f"Requested: {words}. ")
+        assert card["why"] in card["text"]
         assert repr(release.guarantee).startswith(f"Guarantee(asked: {mechanism.asked}; one person: ")
         folder = release.save(tmp_path / "out")
         statement, report = ((folder / page).read_text() for page in ("statement.html", "report.html"))
@@ -76,7 +76,7 @@ class TestAskedFor:
     def test_comes_first_for_answers_too(self, mechanism: Any, words: str) -> None:
         release = hf.answer([1, 2], keep=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
         assert f"Budget     requested: {words}" in str(release.plan).splitlines()
-        assert release.card["guarantee"]["words"].startswith(f"Requested: {words}. ")
+        assert release.card["guarantee"]["text"].startswith(f"Requested: {words}. ")
 
     def test_every_mechanism_hands_it_on(self) -> None:
         made = {type(mechanism) for mechanism, _ in [*ASKED, *ASKED_OF_ANSWERS]}
@@ -144,7 +144,7 @@ class TestAskedFor:
     def test_one_sentence_says_why(self, keep: list[Any], options: dict[str, Any], why: str) -> None:
         fields = hf.plan(a_table(**options), keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance")).to_fields()["guarantee"]
         assert fields["why"] == why
-        assert why in fields["words"]
+        assert why in fields["text"]
 
     def test_the_ledger_shows_it(self, tmp_path: Path) -> None:
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
@@ -212,13 +212,13 @@ class TestBeforeTheDraw:
         table = hf.Table.from_counts(self.ZERO, cells=["a", "b"], count="n", name="towns")
         keep, mechanism = [hf.margin("a")], hf.GeneralizedLaplace(epsilon="1/4", per="distance")
         plan = hf.plan(table, keep, mechanism)
-        before = plan.to_fields()["exposed"]["words"]
+        before = plan.to_fields()["exposed"]["text"]
         assert before == f"No cell is fixed by the structure of the kept totals. {VALUES_LATER}"
         ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
         ledger.grant("towns", kind="pure", epsilon=3, approver="A. Chief", reason="the census")
         release = hf.release(table, keep, mechanism, ledger=ledger, release_id="r1")
         release.save(tmp_path / "out")
-        assert release.card["exposed"]["words"].startswith("2 cells follow from the published totals")
+        assert release.card["exposed"]["text"].startswith("2 cells follow from the published totals")
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
         assert reservation.facts["exposed"]["alone"]["values_known"] is False
@@ -229,15 +229,15 @@ class TestBeforeTheDraw:
 
     def test_where_nothing_is_kept_nothing_is_open(self) -> None:
         assert (
-            hf.plan(a_table(), [], hf.GeneralizedLaplace(epsilon=1, per="distance")).to_fields()["exposed"]["words"]
+            hf.plan(a_table(), [], hf.GeneralizedLaplace(epsilon=1, per="distance")).to_fields()["exposed"]["text"]
             == "No cell is published exactly."
         )
 
     def test_published_totals_close_it(self) -> None:
         plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), published_totals=[0, 15])
-        assert plan.to_fields()["exposed"]["words"].startswith("2 cells follow from the published totals")
+        assert plan.to_fields()["exposed"]["text"].startswith("2 cells follow from the published totals")
         plan = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), published_totals=[11, 15])
-        assert plan.to_fields()["exposed"]["words"] == "No cell is published exactly."
+        assert plan.to_fields()["exposed"]["text"] == "No cell is published exactly."
 
     def test_entries_of_an_older_ledger_are_open(self) -> None:
         facts = hf.plan(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance")).exposure.facts()
@@ -255,7 +255,7 @@ def test_numbers_of_a_promise_have_three_digits_rounded_up_and_are_the_same_ever
     exact = card["per_person"]["epsilon"]
     assert exact.startswith("2.88182"), "of rho 1/10 at delta 1e-10"
     folder = release.save(tmp_path / "out")
-    said = {"terminal": str(release.plan), "card": card["words"], "list": " ".join(card["sentences"])}
+    said = {"terminal": str(release.plan), "card": card["text"], "list": " ".join(card["sentences"])}
     said |= {page: (folder / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
     for place, text in said.items():
         assert "2.89" in text, place

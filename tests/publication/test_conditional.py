@@ -22,9 +22,9 @@ from holdfast.errors import (
     ContradictingTotals,
     HoldfastError,
     InexactParameter,
+    InvalidConstraint,
     InvalidParameter,
     InvalidRun,
-    InvalidStatement,
     NoTableWithin,
     OutsideBounds,
 )
@@ -256,7 +256,7 @@ def test_a_total_at_its_bound_exposes_every_cell() -> None:
         hf.Table(FOUR, np.array([1, 1, 1, 1])), [TOTAL], hf.Conditional(epsilon=1, upper=1, per="distance"), hf.NoiseKey.for_tests(1)
     )
     assert release.card["exposed"]["by_values"] == 4
-    assert "within the bounds" in release.card["exposed"]["words"]
+    assert "within the bounds" in release.card["exposed"]["text"]
 
 
 RUN = """
@@ -401,12 +401,12 @@ def test_parameters_that_are_refused() -> None:
         (InvalidParameter, lambda: hf.Table.from_records([], ["town"], universe="observed", public_columns=["beds"])),
         (InvalidParameter, lambda: planned(hf.Conditional(epsilon=1, gamma=0, per="distance"))),
         (InvalidParameter, lambda: planned(hf.Conditional(epsilon=1, upper=[1, 2, 3], per="distance"))),
-        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, upper="beds", per="distance"))),
-        (InvalidStatement, lambda: hf.at_least(TOTAL, 0.5)),
-        (InvalidStatement, lambda: hf.at_least(hf.identity(TOTAL, 4), 1)),
-        (InvalidStatement, lambda: hf.at_most(3, 1)),  # type: ignore[arg-type]
-        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, [1, 2])], per="distance"))),
-        (InvalidStatement, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(PEOPLE, TOTAL)], per="distance"), [], HOMES)),
+        (InvalidConstraint, lambda: planned(hf.Conditional(epsilon=1, upper="beds", per="distance"))),
+        (InvalidConstraint, lambda: hf.at_least(TOTAL, 0.5)),
+        (InvalidConstraint, lambda: hf.at_least(hf.identity(TOTAL, 4), 1)),
+        (InvalidConstraint, lambda: hf.at_most(3, 1)),  # type: ignore[arg-type]
+        (InvalidConstraint, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, [1, 2])], per="distance"))),
+        (InvalidConstraint, lambda: planned(hf.Conditional(epsilon=1, rows=[hf.at_least(PEOPLE, TOTAL)], per="distance"), [], HOMES)),
     ]
     for error, make in wrong:
         with pytest.raises(error) as caught:
@@ -419,9 +419,9 @@ def test_a_row_on_a_level_says_that_levels_are_not_taken() -> None:
     tree = hf.Hierarchy({"N": None, "S": None, "a": "N", "b": "N", "c": "S", "d": "S"}, ["state", "town"])
     universe = hf.Universe.product({"town": tree})
     for row in (hf.at_least(hf.margin("state"), 1), hf.at_least(TOTAL, hf.margin("state"))):
-        with pytest.raises(InvalidStatement, match="levels of hierarchies are not taken"):
+        with pytest.raises(InvalidConstraint, match="levels of hierarchies are not taken"):
             hf.plan(universe, [], hf.Conditional(epsilon=1, rows=[row], per="distance"))
-    with pytest.raises(InvalidStatement, match="there is no column 'country'"):
+    with pytest.raises(InvalidConstraint, match="there is no column 'country'"):
         hf.plan(universe, [], hf.Conditional(epsilon=1, rows=[hf.at_least(hf.margin("country"), 1)], per="distance"))
 
 
@@ -439,7 +439,7 @@ def test_lists_go_by_rows_of_the_file_or_are_refused(tmp_path: Path) -> None:
         hf.Conditional(epsilon=1, upper=[4, 9], per="distance"),
         hf.Conditional(epsilon=1, rows=[hf.at_most(hf.margin("town"), [4, 9])], per="distance"),
     ):
-        with pytest.raises((InvalidParameter, InvalidStatement), match="public_columns"):
+        with pytest.raises((InvalidParameter, InvalidConstraint), match="public_columns"):
             hf.plan(moved, [], mechanism)
         declared = hf.Table.from_counts(source, ["town"], "people", public=True)
         assert hf.plan(declared, [], mechanism).guarantee.relation.within_bounds
@@ -456,7 +456,7 @@ def test_a_block_that_is_too_large_says_what_is_drawn_instead() -> None:
 
 def test_a_column_has_one_value_in_each_sum() -> None:
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={"beds": np.array([1, 1, 0, 2])})
-    with pytest.raises(InvalidStatement, match="different values in the cells of one sum"):
+    with pytest.raises(InvalidConstraint, match="different values in the cells of one sum"):
         hf.plan(table, [], hf.Conditional(epsilon=1, rows=[hf.at_least(TOTAL, "beds")], per="distance"))
     hf.plan(table, [], hf.Conditional(epsilon=1, rows=[hf.at_least(hf.subset("town", ["a", "b"]), "3 beds")], per="distance"))
 

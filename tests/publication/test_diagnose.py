@@ -20,7 +20,7 @@ from holdfast.chains.meeting import Meetings, TotalVariationCurve
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.shapes import Grid, Shape, Whole
 from holdfast.laws import L1Laplace, L2Laplace, Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
@@ -96,7 +96,7 @@ def test_the_pairs_are_those_of_a_release(plain: Mechanism, mechanism: Mechanism
 
 def test_the_whole_lattice_under_a_norm_has_the_pairs_of_a_release() -> None:
     mechanism = hf.GeneralizedLaplace(epsilon=1, norm="l2", per="distance")
-    keep: list[Statement] = [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")]
+    keep: list[Constraint] = [hf.margin("a"), hf.subset("a = 'x' and b = 'p'")]
     (row,) = diagnose(UNIVERSE, keep, mechanism, pairs=100, kernels=["metropolis"]).rows
     (shape,) = mechanism.channel(Facts.of(UNIVERSE, keep)).shapes()
     target = L2Laplace(Fraction(1))
@@ -112,7 +112,7 @@ class TestRows:
     def test_fields_of_a_row(self) -> None:
         found = fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=["line_gibbs"], **FEW))
         assert next(iter(found)) == "confidential"
-        assert (found["confidential"], found["confidential_words"], found["status"]) == (False, None, "estimated")
+        assert (found["confidential"], found["confidential_text"], found["status"]) == (False, None, "estimated")
         assert (found["pairs"], found["most_sweeps"]) == (12, 2000)
         (row,) = found["rows"]
         assert (row["block"], row["kind"], row["shape"], row["blocks"]) == ("3 x 3 grid", "grid", [3, 3], 1)
@@ -155,7 +155,7 @@ class TestRows:
         assert [row.kernel for row in found.rows] == ["metropolis", "line_gibbs"]
         together = found.together()
         assert (together["blocks"], together["eta"], together["added_delta"]) == (2, "1/2", None)
-        assert "which promises nothing" in together["words"]
+        assert "which promises nothing" in together["text"]
 
     def test_two_blocks_and_two_shapes_add(self) -> None:
         """Of a 3 x 2 table with a total for each row: one row of two cells and, beside it, a pair of rows with one total."""
@@ -171,7 +171,7 @@ class TestRows:
             universe, keep, hf.GeneralizedLaplace(epsilon="1/2", per="distance"), kernels=["line_gibbs"], pairs=200
         ).together()
         assert together["eta"] == str(2 * Fraction(3689, 200_000))
-        assert "2 blocks together of 2 shapes" in together["words"]
+        assert "2 blocks together of 2 shapes" in together["text"]
 
     def test_the_sampler_of_the_run_comes_first(self) -> None:
         named = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", per="distance")
@@ -245,7 +245,7 @@ class TestNoBound:
             "blocks": 1,
             "eta": None,
             "added_delta": None,
-            "words": "No bound was obtained for 3 x 3 grid.",
+            "text": "No bound was obtained for 3 x 3 grid.",
         }
 
     def test_a_kernel_too_large_leaves_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,7 +331,7 @@ class TestConfidential:
         monkeypatch.setitem(DECAYS, cast("type[Target]", ReadingTarget), DECAYS[L1Laplace])
         found = diagnose(UNIVERSE, MARGINS, Reading(epsilon="1/2", per="distance"), kernels=["line_gibbs"], **FEW)
         assert str(found).startswith(CONFIDENTIAL + "\n")
-        assert list(fields(found).items())[:2] == [("confidential", True), ("confidential_words", CONFIDENTIAL)]
+        assert list(fields(found).items())[:2] == [("confidential", True), ("confidential_text", CONFIDENTIAL)]
         found.save(tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "<title>CONFIDENTIAL: Chains for count</title>" in page

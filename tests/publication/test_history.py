@@ -130,9 +130,9 @@ class TestFacts:
         totals = published_totals(held, other)
         assert totals is not None
         assert totals.universe == BY_AGE
-        assert totals.statements == keep
+        assert totals.constraints == keep
 
-    @pytest.mark.parametrize("name", ["universe", "statements"])
+    @pytest.mark.parametrize("name", ["universe", "constraints"])
     def test_facts_that_cannot_be_read_are_unknown(self, ledger: Ledger, name: str) -> None:
         release(ledger, "r1", hf.margin("zip"))
         held = ledger.reservation("d", "r1")

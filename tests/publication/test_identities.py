@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import ContradictingTotals, InvalidStatement, VerificationFailed
+from holdfast.errors import ContradictingTotals, InvalidConstraint, VerificationFailed
 from holdfast.privacy import Ledger
 from holdfast.runfiles.runfile import load_run
 from tests.tables.reference import refused
@@ -89,11 +89,11 @@ def test_an_identity_of_0_exposes_nothing_and_is_no_kept_total(tmp_path: Path) -
     card = read_card(folder)
     assert (card["exposed"]["cells"], card["kept"]["zeros"]["cells"]) == (0, 2)
     assert len((folder / "exposed.csv").read_text().splitlines()) == 1
-    assert card["kept"]["zeros"]["words"].startswith("2 cells lie under an identity of 0")
+    assert card["kept"]["zeros"]["text"].startswith("2 cells lie under an identity of 0")
     assert "under a kept total of 0" not in (folder / "report.html").read_text()
     kept = hf.release(table, [*keep, hf.margin("b")], LAPLACE, hf.NoiseKey.for_tests(6), release_id="y").card
     assert (kept["exposed"]["cells"], kept["kept"]["zeros"]["cells"]) == (0, 2)
-    assert "under a kept total or identity of 0" in kept["kept"]["zeros"]["words"]
+    assert "under a kept total or identity of 0" in kept["kept"]["zeros"]["text"]
 
 
 def test_values_that_a_kept_total_pins_beside_an_identity_of_0_are_exposed() -> None:
@@ -141,10 +141,10 @@ def test_the_card_says_the_values(tmp_path: Path) -> None:
     assert [given.get("values", "kept") for given in read_card(folder)["kept"]["definitions"]] == ["kept", 0, [7319488, 15]]
 
 
-@pytest.mark.parametrize("statement", [hf.total(), hf.margin("sex"), hf.margin("age", "sex")], ids=str)
-def test_an_identity_over_a_margin_without_values_is_refused_as_a_kept_total(statement) -> None:
-    with pytest.raises(InvalidStatement, match="without values this is a kept total"):
-        hf.identity(statement)
+@pytest.mark.parametrize("constraint", [hf.total(), hf.margin("sex"), hf.margin("age", "sex")], ids=str)
+def test_an_identity_over_a_margin_without_values_is_refused_as_a_kept_total(constraint) -> None:
+    with pytest.raises(InvalidConstraint, match="without values this is a kept total"):
+        hf.identity(constraint)
 
 
 RUN = """

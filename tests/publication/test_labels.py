@@ -18,7 +18,7 @@ from holdfast.publication.release import Release
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.wording.statements import kept_words, labels_of
+from holdfast.wording.constraints import kept_texts, labels_of
 
 CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
 RUN = """\
@@ -335,7 +335,7 @@ class TestIntervals:
 
 
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("constraint", "words"),
     [
         (hf.total(), "the whole table"),
         (hf.margin("county"), "by County"),
@@ -349,18 +349,18 @@ class TestIntervals:
     ],
     ids=str,
 )
-def test_statements_in_words(statement, words):
+def test_constraints_in_words(constraint, words):
     tree = hf.Hierarchy.from_prefixes(["17031", "17043", "18001"], [2], levels=["state", "county"])
     codes = {"county": ["17031", "17043", "18001"], "sex": ["F", "M"], "age": ["a", "b"]}
     table = hf.Table(hf.Universe.product(codes, hierarchies={"county": tree}), np.arange(12))
     named = table.with_labels({"sex": {"F": "women"}, "county": {"17": "Illinois"}}, {"county": "County", "sex": "Sex"})
-    facts = Facts.of(named, [statement])
-    assert kept_words(facts.definitions, named.universe.labels) == [words]
-    assert kept_words(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
-    assert kept_words(facts.definitions, named.universe.labels, "identity") == []
+    facts = Facts.of(named, [constraint])
+    assert kept_texts(facts.definitions, named.universe.labels) == [words]
+    assert kept_texts(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
+    assert kept_texts(facts.definitions, named.universe.labels, "identity") == []
 
 
-def test_statements_on_pages_and_in_plans(work):
+def test_constraints_on_pages_and_in_plans(work):
     release = _released(work)
     assert str(release.plan).splitlines()[:2] == [
         "Table      12 cells by state, County, Sex, age (declared)",

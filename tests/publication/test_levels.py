@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.mechanisms import Mechanism
 
 
@@ -22,7 +22,7 @@ def test_totals_at_levels_are_published_and_add_up(mechanism: Mechanism, tmp_pat
     cells = universe.frame()
     counts = pa.table({**{column: cells[column].cast(pa.string()) for column in universe.columns}, "n": list(range(len(universe)))})
     table = hf.Table.from_counts(counts, ["county", "sex", "age"], "n", universe=universe)
-    keep: list[Statement] = [hf.margin("county", "adult or not"), hf.margin("region", "sex"), hf.subset("age", ["65+"], by=["region"])]
+    keep: list[Constraint] = [hf.margin("county", "adult or not"), hf.margin("region", "sex"), hf.subset("age", ["65+"], by=["region"])]
     hf.release(table, keep, mechanism, hf.NoiseKey.for_tests("levels"), release_id="levels").save(tmp_path / "out")
     assert "12 kept totals add up over 18 cells" in str(hf.verify(tmp_path / "out"))
     kept = (tmp_path / "out" / "kept.csv").read_text(encoding="utf-8").splitlines()

@@ -48,12 +48,12 @@ class TestKept:
         keep = [hf.total(), hf.margin("state"), hf.margin("sex", "state"), hf.subset("age", ["1", "2"], by=["sex"]), areas, linear]
         table = hf.Table(universe, np.arange(12))
         found = rows(saved(tmp_path / "out", table, keep) / "kept.csv")
-        assert list(found[0]) == ["statement", "name", "state", "sex", "age", "total"]
+        assert list(found[0]) == ["kept", "name", "state", "sex", "age", "total"]
         assert [(r["state"], r["sex"], r["age"], r["total"]) for r in found] == [
             ("", "", "", "66"),
             ("N", "", "", "15"),
             ("S", "", "", "51"),
-            ("N", "F", "", "3"),  # the columns of the table in its order, the totals in that of the statement
+            ("N", "F", "", "3"),  # the columns of the table in its order, the totals in that of the constraint
             ("S", "F", "", "21"),
             ("N", "M", "", "12"),
             ("S", "M", "", "30"),
@@ -74,12 +74,12 @@ class TestKept:
         hf.verify(folder)
         kept = f"read_csv('{folder}/kept.csv', all_varchar=true, allow_quoted_nulls=false)"
         query = f"""SELECT count(*), bool_and(k.total::BIGINT = t.n) FROM {kept} k JOIN
-            (SELECT a, sum("count") AS n FROM '{folder}/table.parquet' GROUP BY a) t USING (a) WHERE k.statement = 'margin(a)'"""
+            (SELECT a, sum("count") AS n FROM '{folder}/table.parquet' GROUP BY a) t USING (a) WHERE k.kept = 'margin(a)'"""
         assert duckdb.sql(query).fetchall() == [(6, True)]
 
     def test_columns_of_the_table_keep_their_names(self, tmp_path: Path) -> None:
-        columns = ["statement", "name", "total", "kept_total", "why", "count\r"]
-        assert kept_header(columns) == ["kept_statement", "kept_name", *columns, "kept_kept_total"]
+        columns = ["kept", "name", "total", "kept_total", "why", "count\r"]
+        assert kept_header(columns) == ["kept_kept", "kept_name", *columns, "kept_kept_total"]
         universe = hf.Universe.product({column: ["1", "2"] for column in columns})
         table = hf.Table(universe, np.arange(64), count="exposed")
         release = hf.release(table, [hf.margin("why"), hf.margin(*columns[1:])], LAPLACE, ledger=None)
@@ -92,7 +92,7 @@ class TestKept:
     def test_nothing_is_kept(self, tmp_path: Path) -> None:
         folder = saved(tmp_path / "out", hf.Table(GEOGRAPHY, COUNTS), [])
         hf.verify(folder)
-        assert (folder / "kept.csv").read_text() == '"statement","name","state","county","total"\n'
+        assert (folder / "kept.csv").read_text() == '"kept","name","state","county","total"\n'
         assert (folder / "exposed.csv").read_text() == '"state","county","count","why"\n'
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import DuplicateCells, InvalidParameter, InvalidRun, InvalidStatement, OutsideUniverse
+from holdfast.errors import DuplicateCells, InvalidConstraint, InvalidParameter, InvalidRun, OutsideUniverse
 from holdfast.privacy.guarantee import Relation
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables.declarations import Declarations
@@ -50,7 +50,7 @@ def test_a_list_that_is_not_declared_public_is_a_condition_of_the_promise(tmp_pa
         "identities": False,
     }
     assert card["guarantee"]["relation"] == "tables with the same kept totals and the same cells"
-    assert "was not declared public" in card["guarantee"]["words"]
+    assert "was not declared public" in card["guarantee"]["text"]
     assert "pairs of tables with the same kept totals and the same cells" in pages
     assert pages.count("came with the data and was not declared public") >= 2
     assert "zero included" not in pages + json.dumps(card)
@@ -121,7 +121,7 @@ def test_a_declared_universe_of_counts() -> None:
 def test_a_matrix_does_not_follow_rows_that_were_moved() -> None:
     """Its columns are counted in the order of the source; the table has another."""
     first = hf.linear([[1, 0, 0, 0]])
-    with pytest.raises(InvalidStatement, match="in the order of their codes"):
+    with pytest.raises(InvalidConstraint, match="in the order of their codes"):
         hf.plan(hf.Table.from_counts(BY_SIZE, CELLS, "n"), [first], LAPLACE)
     for table in (hf.Table.from_counts(BY_SIZE, CELLS, "n", public=True), hf.Table.from_counts(BY_SIZE.sort_by("town"), CELLS, "n")):
         hf.plan(table, [first], LAPLACE)

@@ -136,9 +136,9 @@ class TestOneCard:
     def test_a_card_that_is_changed_changes_no_other(self) -> None:
         made = a_release()
         made.card["release"]["id"] = "another"
-        made.card["kept"]["statements"].clear()
+        made.card["kept"]["constraints"].clear()
         assert made.card["release"]["id"] == "r1"
-        assert made.card["kept"]["statements"] == [str(KEEP[0])]
+        assert made.card["kept"]["constraints"] == [str(KEEP[0])]
 
 
 class TestTheSameWithALedgerAndWithout:
@@ -157,7 +157,7 @@ class TestTheSameWithALedgerAndWithout:
         one, other = (json.loads(found["card.json"]) for found in (booked, unbooked))
         assert (one["release"].pop("ledger"), other["release"].pop("ledger")) == (entry, None)
         assert entry is not None
-        assert one["release"].pop("ledger_words") != other["release"].pop("ledger_words")
+        assert one["release"].pop("ledger_text") != other["release"].pop("ledger_text")
         granted, nothing = one["release"].pop("grant"), other["release"].pop("grant")
         assert granted is not None
         assert nothing is None

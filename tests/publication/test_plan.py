@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import ContradictingTotals, InvalidParameter, InvalidStatement, NothingLeft
+from holdfast.errors import ContradictingTotals, InvalidConstraint, InvalidParameter, NothingLeft
 from holdfast.publication.plan import MAX_MARGIN_CODES
 from tests.snapshot_files import Snapshot
 
@@ -66,8 +66,8 @@ def test_a_universe_alone_can_be_planned_for() -> None:
     assert str(from_universe) == str(from_table)
 
 
-def test_a_generator_of_statements_is_taken() -> None:
-    assert hf.plan(UNIVERSE, (hf.margin(c) for c in "ab"), LAPLACE).to_fields()["kept"]["statements"] == ["margin(a)", "margin(b)"]
+def test_a_generator_of_constraints_is_taken() -> None:
+    assert hf.plan(UNIVERSE, (hf.margin(c) for c in "ab"), LAPLACE).to_fields()["kept"]["constraints"] == ["margin(a)", "margin(b)"]
 
 
 TEXTS: dict[str, tuple[list[Any], Any]] = {
@@ -91,10 +91,10 @@ class TestPublishedTotals:
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
         found = plan.to_fields()["exposed"]
         assert found["names"] == ["a=x, b=p", "a=x, b=q"]
-        snapshot(found["words"])
+        snapshot(found["text"])
 
     def test_a_release_knows_its_totals(self) -> None:
-        """Rows and columns of a table with an empty row: nothing is fixed by the statements, all of that row by their values."""
+        """Rows and columns of a table with an empty row: nothing is fixed by the constraints, all of that row by their values."""
         table = hf.Table(UNIVERSE, np.array([0, 0, 3, 4, 2, 5]))
         keep = [hf.margin("a"), hf.margin("b")]
         assert hf.plan(table, keep, LAPLACE).to_fields()["exposed"]["cells"] == 0
@@ -134,7 +134,7 @@ class TestContent:
         plan = hf.plan(UNIVERSE, keep, LAPLACE)
         kept = plan.to_fields()["kept"]
         assert kept == {
-            "statements": ["margin(a)", "total"],
+            "constraints": ["margin(a)", "total"],
             "identities": ["subset(a = 'x' and b = 'p')"],
             "totals": 4,
             "independent": 3,
@@ -145,7 +145,7 @@ class TestContent:
                 "cells": 0,
                 "under": 0,
                 "digest": None,
-                "words": "Whole codes, units and other slices under a kept total or identity of 0 take no noise where what is left can be "
+                "text": "Whole codes, units and other slices under a kept total or identity of 0 take no noise where what is left can be "
                 "drawn exactly. Which cells these are is decided at the release, from the totals as published.",
             },
         }
@@ -198,15 +198,15 @@ class TestRefusals:
         with pytest.raises(InvalidParameter, match=r"needs a mechanism.*Got float"):
             hf.plan(UNIVERSE, [], 0.5)  # type: ignore[arg-type]
 
-    def test_what_is_no_list_of_statements(self) -> None:
-        with pytest.raises(InvalidStatement, match=r"as a list"):
+    def test_what_is_no_list_of_constraints(self) -> None:
+        with pytest.raises(InvalidConstraint, match=r"as a list"):
             hf.plan(UNIVERSE, hf.margin("a"), LAPLACE)  # type: ignore[arg-type]
         for keep in (["a"], "a", [None]):
-            with pytest.raises(InvalidStatement):
+            with pytest.raises(InvalidConstraint):
                 hf.plan(UNIVERSE, keep, LAPLACE)  # type: ignore[arg-type]
 
-    def test_none_is_no_list_of_statements(self) -> None:
-        with pytest.raises(InvalidStatement):
+    def test_none_is_no_list_of_constraints(self) -> None:
+        with pytest.raises(InvalidConstraint):
             hf.plan(UNIVERSE, None, LAPLACE)  # type: ignore[arg-type]
 
     def test_kept_totals_that_fix_everything(self) -> None:

@@ -70,7 +70,7 @@ def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_pa
         root = ElementTree.fromstring(figure.svg)
         wide, tall = (float(root.attrib[side]) for side in ("width", "height"))
         assert root.find(f"{SVG}title").text == figure.title, name  # type: ignore[union-attr]
-        assert root.find(f"{SVG}desc").text == figure.words, name  # type: ignore[union-attr]
+        assert root.find(f"{SVG}desc").text == figure.text, name  # type: ignore[union-attr]
         assert len(figure.rows) > 0, name
         assert {len(row) for row in figure.rows} == {len(figure.header)}, name
         for box in root.iter(f"{SVG}rect"):
@@ -247,7 +247,7 @@ def test_a_sum_without_noise_is_exact_in_words_as_in_the_table() -> None:
     figure = made.plot.error_by_level()
     (row,) = (row for row in figure.rows if row[0] == "district")
     assert row[2] == "exact"
-    assert f"district: {row[3]} (exact to {row[4]})" in figure.words
+    assert f"district: {row[3]} (exact to {row[4]})" in figure.text
 
 
 def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 
-CASES: dict[str, tuple[str, list[str], str, list[Statement], Any]] = {
+CASES: dict[str, tuple[str, list[str], str, list[Constraint], Any]] = {
     "counties under state totals": (
         "county_pop_2010.csv",
         ["state_fips", "county_fips"],

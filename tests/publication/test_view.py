@@ -364,7 +364,7 @@ def test_a_release_within_bounds_has_a_view_and_no_bias() -> None:
     view = release.view(base=5)
     assert view.draws == 0
     assert view.bias == ()
-    assert "depends on the true counts" in view.to_fields()["bias"]["words"]
+    assert "depends on the true counts" in view.to_fields()["bias"]["text"]
     assert np.array_equal(release.view().counts, release.table.counts)  # they are not negative
 
 

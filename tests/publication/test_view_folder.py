@@ -56,8 +56,8 @@ def test_the_pages_tell_of_the_view_and_its_biases(folder: Path) -> None:
     said = json.loads((folder / "view.json").read_text())
     report, statement = (Page((folder / name).read_text(encoding="utf-8")).text for name in ("report.html", "statement.html"))
     assert "The folder also has a publication view (files named view, base 5)" in statement
-    assert said["words"] in report
-    assert said["bias"]["words"] in report
+    assert said["text"] in report
+    assert said["bias"]["text"] in report
     assert said["bias"]["lines"], "there are biases to look for"
     for line in said["bias"]["lines"]:
         kept = line["bias"] == line["standard_error"] == 0
@@ -105,7 +105,7 @@ class TestTampered:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            ("words", "These are the true counts."),
+            ("text", "These are the true counts."),
             ("solver", "none"),
             ("solver", "scipy 0.0"),
             ("release", "other"),
@@ -124,7 +124,7 @@ class TestTampered:
 
     def test_a_solver_that_was_not_needed_lets_no_bias_pass(self, folder: Path) -> None:
         said = json.loads((folder / "view.json").read_text())
-        lies = {"solver": "scipy 0.0", "changed": 0, "bias": {**said["bias"], "words": "This view is unbiased.", "lines": []}}
+        lies = {"solver": "scipy 0.0", "changed": 0, "bias": {**said["bias"], "text": "This view is unbiased.", "lines": []}}
         (folder / "view.json").write_text(json.dumps({**said, **lies}, indent=2, ensure_ascii=False) + "\n")
         with_right_checksums(folder)
         with pytest.raises(VerificationFailed) as caught:
@@ -187,7 +187,7 @@ class TestTampered:
         lines = given["bias"]["lines"]
         wrong: list[dict[str, Any]] = [
             {"solver": "none"},
-            {"bias": {**given["bias"], "words": "This view is unbiased."}},
+            {"bias": {**given["bias"], "text": "This view is unbiased."}},
             {"bias": {**given["bias"], "draws": 0}},
             {"bias": {**given["bias"], "lines": []}},
             {"bias": {**given["bias"], "lines": [*lines[:-1], {**lines[-1], "units": lines[-1]["units"] + 1}]}},

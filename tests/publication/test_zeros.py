@@ -52,7 +52,7 @@ def test_no_noise_on_a_route_without_flights(name: str, keep: list[Any], tmp_pat
     assert card["kept"]["zeros"]["status"] == "applied"
     assert card["kept"]["zeros"]["cells"] == 3
     assert card["guarantee"]["relation_fields"]["non_negative"] is True
-    assert "3 cells lie under a kept total of 0" in card["kept"]["zeros"]["words"]
+    assert "3 cells lie under a kept total of 0" in card["kept"]["zeros"]["text"]
     hf.verify(release.save(tmp_path / "out"), against=table)
     assert "3 cells left out of the draw" in (tmp_path / "out" / "statement.html").read_text()
     assert "take no noise" in (tmp_path / "out" / "report.html").read_text()
@@ -70,8 +70,8 @@ def test_where_only_some_of_the_zero_cells_are_left_out_every_sentence_says_so(t
     )
     zeros, law = release.card["kept"]["zeros"], release.card["mechanism"]["law"]
     assert (zeros["cells"], zeros["under"]) == (9, 12)
-    assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros["words"]
-    assert "The other 3 are drawn" in zeros["words"]
+    assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros["text"]
+    assert "The other 3 are drawn" in zeros["text"]
     assert law.endswith("z is 0 in the 9 cells of kept.zeros")
     assert release.plan.deviations is not None
     assert np.flatnonzero(release.plan.deviations == 0).tolist() == list(range(9))
@@ -96,7 +96,7 @@ def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -
     )
     zeros = release.card["kept"]["zeros"]
     assert (zeros["status"], zeros["cells"], zeros["under"]) == ("none", 0, 3)
-    assert "3 cells lie under one, and are drawn" in zeros["words"]
+    assert "3 cells lie under one, and are drawn" in zeros["text"]
     hf.verify(release.save(tmp_path / "out"))
 
 
@@ -154,7 +154,7 @@ class TestVerify:
         release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"], key=hf.NoiseKey.for_tests("v"))
         folder = release.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())
-        other = {"status": "none", "cells": 0, "digest": None, "words": "No cell is left out of the draw because of a kept total of 0."}
+        other = {"status": "none", "cells": 0, "digest": None, "text": "No cell is left out of the draw because of a kept total of 0."}
         card["kept"]["zeros"].update(other)
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         with pytest.raises(VerificationFailed, match=r"kept\.zeros\.status is 'none'; the rest of the folder gives 'applied'"):

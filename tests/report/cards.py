@@ -32,7 +32,7 @@ HOSTILE = [
 
 INCOMPLETE: dict[str, Any] = {
     "exposed__complete": False,
-    "exposed__words": "1 cell is published exactly because the kept totals fix it. Not all could be worked out: there may be more.",
+    "exposed__text": "1 cell is published exactly because the kept totals fix it. Not all could be worked out: there may be more.",
 }
 """Changes of a card: the words of the card say it, and pages do not say it again."""
 
@@ -60,7 +60,7 @@ CARD: dict[str, Any] = {
         "approver": "A. Chief, Director",
         "private": True,
         "ledger": None,
-        "ledger_words": "It is in no ledger.",
+        "ledger_text": "It is in no ledger.",
         "signer": None,
         "allow_exposed": 1,
         "grant": None,
@@ -83,7 +83,7 @@ CARD: dict[str, Any] = {
         "grid": None,
     },
     "kept": {
-        "statements": ["margin(state)"],
+        "constraints": ["margin(state)"],
         "identities": [],
         "definitions": [{"type": "margin", "kind": "kept", "columns": ["state"]}],
         "revision": None,
@@ -96,7 +96,7 @@ CARD: dict[str, Any] = {
             "cells": 0,
             "under": 0,
             "digest": None,
-            "words": "No cell is left out of the draw because of a kept total of 0.",
+            "text": "No cell is left out of the draw because of a kept total of 0.",
         },
     },
     "exposed": {
@@ -106,7 +106,7 @@ CARD: dict[str, Any] = {
         "names": ["state=11, county=001"],
         "columns": [],
         "complete": True,
-        "words": "1 cell is published exactly because the kept totals fix it.",
+        "text": "1 cell is published exactly because the kept totals fix it.",
     },
     "mechanism": {
         "name": "generalized-laplace",
@@ -141,7 +141,7 @@ CARD: dict[str, Any] = {
         "asked": {
             "per": "distance",
             "parameters": {"epsilon": "24/125"},
-            "words": "epsilon = 0.192 for each unit of l1 distance between two tables",
+            "text": "epsilon = 0.192 for each unit of l1 distance between two tables",
         },
         "kind": "pure",
         "parameters": {"epsilon": "24/125"},
@@ -160,14 +160,14 @@ CARD: dict[str, Any] = {
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
         "sentences": ["Whoever sees the table can hardly tell whether one person lives in one county of a state or in another."],
-        "words": "Requested: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
+        "text": "Requested: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
         "in another.",
     },
     "expected_error": {
         "cell_standard_deviation": {"smallest": 0.0, "median": 7.2, "largest": 7.3},
         "basis": "exact",
         "relative_error": 0.0,
-        "words": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
+        "text": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
         "cells_not_estimated": 0,
         "levels": [],
         "margins": [{"name": "margin(state)", "standard_deviation": 0.0}],

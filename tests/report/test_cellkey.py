@@ -108,7 +108,7 @@ def test_a_table_that_misses_its_target_says_so_first() -> None:
     made = design("0.5", "1e-4")
     missed = design_fields(made, 2**16)
     assert missed["delta_of_table"] == made.quantised(2**16).epsilon_delta().delta("0.5") > 1e-4
-    assert missed["check"]["words"][0] == missed["missed"]
+    assert missed["check"]["text"][0] == missed["missed"]
     assert "THE TABLE MISSES THE TARGET: rounded to 2^16 keys it has delta = 0.000109" in words(cellkey_html(missed["check"]))
     kept = design_fields(made, 2**32)
     assert (kept["missed"], kept["delta_of_table"] <= 1e-4) == (None, True)

@@ -85,16 +85,16 @@ def censored(kernel: str) -> dict[str, Any]:
 
 FIELDS: dict[str, Any] = {
     "confidential": False,
-    "confidential_words": None,
+    "confidential_text": None,
     "table": {"name": "education", "cells": 48},
     "kept": ["margin(a)", "margin(b)"],
-    "kept_words": ["by a", "by b"],
+    "kept_texts": ["by a", "by b"],
     "mechanism": {"name": "generalized-laplace", "parameters": {"epsilon": "1/4", "norm": "l1"}},
     "pairs": 200,
     "most_sweeps": 10_000,
     "status": "estimated",
-    "words": "Estimated, not proved.",
-    "together": {"blocks": 3, "eta": "9/200", "added_delta": "0.103", "words": "eta = 0.045 for 3 blocks together."},
+    "text": "Estimated, not proved.",
+    "together": {"blocks": 3, "eta": "9/200", "added_delta": "0.103", "text": "eta = 0.045 for 3 blocks together."},
     "rows": [a_row("metropolis", 9000), a_row("line_gibbs", 40), censored("other")],
 }
 
@@ -133,13 +133,13 @@ class TestWords:
         assert "100 % nothing moved" in read(rows=[a_row("line_gibbs", 40, movement={**moved, "note": None})]).text
 
     def test_nothing_was_run(self) -> None:
-        page = read(rows=[], together={"words": "Nothing is left for a chain."})
+        page = read(rows=[], together={"text": "Nothing is left for a chain."})
         assert "Nothing is left for a chain." in page.text
         assert page.all("svg") == []
 
     def test_confidential_is_said_first_and_last(self) -> None:
         words = "CONFIDENTIAL: this law depends on the data."
-        html = diagnosis_html({**FIELDS, "confidential": True, "confidential_words": words})
+        html = diagnosis_html({**FIELDS, "confidential": True, "confidential_text": words})
         page = Page(html)
         assert page.text.startswith(f"CONFIDENTIAL: Chains for education {words}")
         assert page.text.endswith(words)
@@ -223,9 +223,9 @@ class TestForm:
     def test_hostile_text_changes_no_element(self, hostile: str) -> None:
         def page(text: str) -> Page:
             fields = copy.deepcopy(FIELDS)
-            fields["table"]["name"], fields["kept_words"] = text, [text]
+            fields["table"]["name"], fields["kept_texts"] = text, [text]
             fields["mechanism"] = {"name": text, "parameters": {text: text}}
-            fields["words"] = fields["together"]["words"] = text
+            fields["text"] = fields["together"]["text"] = text
             for row in fields["rows"]:
                 row |= {"block": text, "problem": row["problem"] and text, "warning": text}
             html = diagnosis_html(fields)

@@ -98,12 +98,12 @@ def test_cost_rows_lead_with_what_was_asked_for() -> None:
 
 def test_cost_rows_say_a_number_once() -> None:
     """What was asked for one person is not said again for one person, and no number of another kind of promise stands beside it."""
-    asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}
+    asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "text": "epsilon = 0.384 for one person who changes cell"}
     assert [label for label, _ in cost_rows(a_card(guarantee__asked=asked))] == [
         "As requested",
         "Each unit of l1 distance between two tables",
     ]
-    other = {"per": "person", "parameters": {"epsilon": "47/125"}, "words": "another"}
+    other = {"per": "person", "parameters": {"epsilon": "47/125"}, "text": "another"}
     assert "One person" in dict(cost_rows(a_card(guarantee__asked=other)))
     costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
     rows = cost_rows(a_card(guarantee__distance="l2", guarantee__per_person=costs, guarantee__smallest_secret={**costs, "found": "exact"}))

@@ -53,7 +53,7 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for said in (*card["guarantee"]["sentences"], card["expected_error"]["words"], card["exposed"]["words"]):
+        for said in (*card["guarantee"]["sentences"], card["expected_error"]["text"], card["exposed"]["text"]):
             assert said in page.text
 
     def test_how_far_off(self) -> None:
@@ -85,7 +85,7 @@ class TestWords:
         assert "3,140 more kept totals are in kept.csv." in page.text
 
     def test_nothing_kept(self, snapshot: Snapshot) -> None:
-        page = Page(report_html(a_card(kept__totals=0, kept__statements=[], kept__definitions=[]), [], ReportFacts()))
+        page = Page(report_html(a_card(kept__totals=0, kept__constraints=[], kept__definitions=[]), [], ReportFacts()))
         snapshot(page.lines_beyond(read([])))
         assert "kept totals would no longer hold" not in page.text
 
@@ -107,11 +107,11 @@ class TestWords:
 
 FREE: dict[str, Any] = {
     "kept__totals": 0,
-    "kept__statements": [],
+    "kept__constraints": [],
     "kept__definitions": [],
     "exposed__cells": 0,
     "exposed__names": [],
-    "exposed__words": "No cell is exposed.",
+    "exposed__text": "No cell is exposed.",
     "guarantee__sentences": ["Said by others."],
 }
 

@@ -35,9 +35,9 @@ SAID: dict[str, dict[str, Any]] = {
     "no exposed cell, no total": {
         "exposed__cells": 0,
         "exposed__names": [],
-        "exposed__words": "No cell is exposed.",
+        "exposed__text": "No cell is exposed.",
         "kept__totals": 0,
-        "kept__statements": [],
+        "kept__constraints": [],
         "kept__definitions": [],
     },
     "identities": {
@@ -52,7 +52,7 @@ SAID: dict[str, dict[str, Any]] = {
     "a revision": {"kept__revision": {"of": "counties-2030-v0", "changed": 1, "totals": ["state=01: 5 before, 6 now"]}},
     "a revision that changed nothing": {"kept__revision": {"of": "counties-2030-v0", "changed": 0, "totals": []}},
     "one record at a time": {"table__max_records": None},
-    "a ledger": {"release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}", "release__ledger_words": "It is in a ledger."},
+    "a ledger": {"release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}", "release__ledger_text": "It is in a ledger."},
     "a grant": {
         "release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}",
         "release__grant": {"kind": "approximate", "epsilon": "4", "rho": "0.15", "delta": "1e-06", "grants": 2, "approver": "B. Chair"},
@@ -67,7 +67,7 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for said in (*card["guarantee"]["sentences"], card["exposed"]["words"]):
+        for said in (*card["guarantee"]["sentences"], card["exposed"]["text"]):
             assert said in page.text
         assert "Typical error of one count 7.2 standard deviation of a typical cell (exact)" in page.text
 
@@ -218,13 +218,13 @@ class TestBudget:
         assert "Typical error" not in said
 
     def test_what_was_asked_for_one_person_is_said_once(self) -> None:
-        asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "words": "epsilon = 0.384 for one person who changes cell"}
+        asked = {"per": "person", "parameters": {"epsilon": "48/125"}, "text": "epsilon = 0.384 for one person who changes cell"}
         text = read(guarantee__asked=asked).text
         assert "Budget for one person, as requested epsilon 0.384" in text
         assert text.count("0.384") == 1
 
     def test_a_requested_pair_stands_large_not_the_rho_that_keeps_it(self) -> None:
-        asked = {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-6"}, "words": "epsilon = 1 with delta = 1e-6 for one person"}
+        asked = {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-6"}, "text": "epsilon = 1 with delta = 1e-6 for one person"}
         costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "1", "delta": "1e-6", "rho": "0.0243612"}
         text = read(guarantee__asked=asked, guarantee__per_person=costs).text
         assert "Budget for one person, as requested epsilon 1 with delta 1e-6 (rho 0.0244)" in text

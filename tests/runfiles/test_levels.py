@@ -183,7 +183,7 @@ TREES: list[tuple[str, str, str, str]] = [
     ("a missing parent", PARENTS.replace("B2,B\n", ""), "invalid-hierarchy",
      "1 code of column 'county' is no leaf of its hierarchy: 'B2'"),
     ("two parents", PARENTS + "B2,A\n", "invalid-hierarchy", "Code 'B2' has two parents, 'B' and 'A'"),
-    ("a level too few", PARENTS.replace("B1,B\nB2,B\n", "B1,\nB2,\n") + "A,north\n", "invalid-statement",
+    ("a level too few", PARENTS.replace("B1,B\nB2,B\n", "B1,\nB2,\n") + "A,north\n", "invalid-constraint",
      "level 'state' leaves out codes of 'county'"),
 ]
 # fmt: on

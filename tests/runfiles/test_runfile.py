@@ -121,7 +121,7 @@ class TestWhatIsSaid:
         assert run.mechanism == hf.GeneralizedLaplace(epsilon=2, norm="l2", per="distance")
         assert load(released('mechanism = "suppression"', 'date = "2030-04-01"')).date == "2030-04-01"
 
-    def test_every_statement(self, load: Callable[[str], Run]) -> None:
+    def test_every_constraint(self, load: Callable[[str], Run]) -> None:
         keep = """[keep]
 total = true
 margins = [["state"], ["state", "county"], ["state"]]

@@ -91,7 +91,7 @@ def test_projections_by_classes_are_those_of_the_basis(name: str) -> None:
     assert shape.are_fixed(asked).tolist() == (~(asked @ shape.basis()).any(axis=1)).tolist()
 
 
-def districts() -> tuple[Universe, list[hf.invariants.statements.Statement]]:
+def districts() -> tuple[Universe, list[hf.invariants.constraints.Constraint]]:
     """3,000 tracts in 20 counties and, across these, 12 school districts."""
     tracts = [f"{i:04d}" for i in range(3000)]
     counties = {f"county {c}": [t for i, t in enumerate(tracts) if i % 20 == c] for c in range(20)}

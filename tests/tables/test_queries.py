@@ -71,7 +71,7 @@ def test_a_plan_asks_the_database_for_the_codes_alone(url: str) -> None:
     assert declared.universe == right.universe
 
 
-def test_a_statement_of_another_kind_is_planned_too(url: str) -> None:
+def test_a_constraint_of_another_kind_is_planned_too(url: str) -> None:
     """SQLite takes no PRAGMA in a FROM clause: it is run as it is, and its other columns are dropped."""
     name, query = ("column_name", "DESCRIBE counties") if url.startswith("duckdb") else ("name", "PRAGMA table_info(counties)")
     found = Declarations.from_counts(url, [name], "null" if url.startswith("duckdb") else "cid", query=query)

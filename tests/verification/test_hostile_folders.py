@@ -122,7 +122,7 @@ class TestPosing:
         (folder / POSE.replace("/", "")).write_text("")
         assert "'simple: all in order.\\nSigned by 00ff" in refusal(folder).replace("\\\\", "\\")
 
-    def test_columns_statements_and_names_of_totals(self, tmp_path: Path) -> None:
+    def test_columns_constraints_and_names_of_totals(self, tmp_path: Path) -> None:
         """All of them were repeated as they stood."""
         universe = hf.Universe.product({POSE: [POSE, "b"], "sex": ["F", "M"]})
         made = hf.release(
@@ -342,10 +342,10 @@ class TestJson:
 
     def test_very_many_problems_are_put_into_words_from_one_schema(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         card = json.loads((folder / "card.json").read_text())
-        card["kept"]["statements"] = [1] * 5_000
+        card["kept"]["constraints"] = [1] * 5_000
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         schema.cache_clear()
-        assert "statements" in refusal(folder)
+        assert "constraints" in refusal(folder)
         assert schema.cache_info().misses == 1
         assert len(problems((folder / "card.json").read_text())) <= MAX_PROBLEMS
 
@@ -370,7 +370,7 @@ class TestJson:
         card = read_card(folder)
         card["kept"]["definitions"] = [{"type": "margin", "kind": "kept", "columns": json.loads(nested(depth))}]
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-        assert "table and statements do not fit together" in refusal(folder)
+        assert "table and constraints do not fit together" in refusal(folder)
 
     def test_very_many_values(self, folder: Path) -> None:
         (folder / "card.json").write_bytes(b"[" + b"0," * (MAX_JSON_VALUES + 1) + b"0]")
@@ -400,9 +400,7 @@ class TestJson:
 class TestRevised:
     """`revises` names a folder of an earlier release."""
 
-    @pytest.mark.parametrize(
-        "content", [b"", b"\xff\xff", b"a,b\n", b"\x00" * 100, b'statement,name,area,sex,total\nx,y,,,"', b"[" * 10**5]
-    )
+    @pytest.mark.parametrize("content", [b"", b"\xff\xff", b"a,b\n", b"\x00" * 100, b'kept,name,area,sex,total\nx,y,,,"', b"[" * 10**5])
     def test_a_broken_list_of_totals(self, folder: Path, content: bytes) -> None:
         """Checksums fit: it was a traceback."""
         (folder / "kept.csv").write_bytes(content)

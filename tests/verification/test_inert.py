@@ -174,13 +174,13 @@ class TestAnotherVersion:
 
     @pytest.mark.parametrize("place", ["before", "within", "after", "instead"])
     def test_words_say_no_more_than_sentences(self, folder: Path, place: str) -> None:
-        words = json.loads((folder / "card.json").read_text())["guarantee"]["words"]
+        words = json.loads((folder / "card.json").read_text())["guarantee"]["text"]
         assert "Requested: " in words
         assert "By name: North, " in words
         more = "Nothing whatever can be learned."
         forged = {"before": f"{more} {words}", "within": words.replace(". ", f". {more} ", 1), "after": f"{words} {more}", "instead": more}
-        change(folder, {"words": forged[place]})
-        with pytest.raises(VerificationFailed, match=r"guarantee\.words is not what the card requests, its guarantee\.sentences"):
+        change(folder, {"text": forged[place]})
+        with pytest.raises(VerificationFailed, match=r"guarantee\.text is not what the card requests, its guarantee\.sentences"):
             hf.verify(folder)
 
 

@@ -34,7 +34,7 @@ KEEP: list[Any] = [
     hf.linear([[2, -3, 0, 0, 0, 0, 0, 0]]),
     hf.linear([[0, 0, 0, 0, 0, 0, 2, -3]]),
 ]
-HEAD = "statement,name,state,sex,age,total"
+HEAD = "kept,name,state,sex,age,total"
 FILES = ["card.json", "exposed.csv", "kept.csv", "report.html", "statement.html", "table.csv", "table.parquet"]
 KEEP_ONE: list[Any] = [hf.margin("state"), hf.subset("age >= 2", by=["state"])]
 
@@ -56,7 +56,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, tuple[Path, Path]]) -> dict[str, Path]:
-    """One folder with every kind of statement, one with simple ones, one of suppression, and a signed one."""
+    """One folder with every kind of constraint, one with simple ones, one of suppression, and a signed one."""
     parent = tmp_path_factory.mktemp("originals")
     table = hf.Table(UNIVERSE, COUNTS)
     laplace = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
@@ -109,7 +109,7 @@ class TestInOrder:
         assert (found.cells, found.totals, found.files, found.private, found.signed_by) == (8, 4, 6, False, None)
         snapshot(str(found))
 
-    def test_all_statements(self, tmp_path: Path) -> None:
+    def test_all_constraints(self, tmp_path: Path) -> None:
         tree = hf.Hierarchy.from_prefixes(["011", "012", "021"], [2], levels=["state", "county"])
         universe = hf.Universe.product({"county": ["011", "012", "021"], "age": ["1", "2", "3"]}, hierarchies={"county": tree})
         keep: list[Any] = [
@@ -271,7 +271,7 @@ class TestForgery:
         (folder / "kept.csv").write_text(head + "".join(lines[rows]))
         self.refused(folder, r"kept\.csv does not list")
 
-    @pytest.mark.parametrize("text", ["", "a,b,c\n", f"{HEAD}\nx\n", f"{HEAD}\nx,y,,,,z\n", "statement,name,total\n", "\0", "\udcff"])
+    @pytest.mark.parametrize("text", ["", "a,b,c\n", f"{HEAD}\nx\n", f"{HEAD}\nx,y,,,,z\n", "kept,name,total\n", "\0", "\udcff"])
     def test_totals_that_are_none(self, copy: Callable[[str], Path], text: str) -> None:
         folder = copy("simple")
         (folder / "kept.csv").write_text(text, errors="surrogateescape")
@@ -287,7 +287,7 @@ class TestForgery:
         change_table(folder, lambda f: f.slice(0, 7))
         self.refused(folder, r"table\.parquet has 7 rows instead of 8")
         change_table(folder, lambda f: pa.concat_tables([f, f.slice(0, 1)]))
-        self.refused(folder, "table and statements do not fit together: A cell is listed more than once")
+        self.refused(folder, "table and constraints do not fit together: A cell is listed more than once")
 
     @pytest.mark.parametrize("rows", [1, 7, 9])
     def test_rows_of_a_text_file(self, copy: Callable[[str], Path], rows: int) -> None:
@@ -320,7 +320,7 @@ class TestForgery:
         (folder / "table.csv").write_text("\n".join([head, ",".join(fields), *lines]) + "\n")
         self.refused(folder, r"table\.csv cannot be read as what its name says")
 
-    def test_statements_that_are_none(self, copy: Callable[[str], Path]) -> None:
+    def test_constraints_that_are_none(self, copy: Callable[[str], Path]) -> None:
         changes: list[list[dict[str, Any]]] = [
             [{"type": "margin", "kind": "kept", "columns": ["other"]}],
             [{}],
@@ -331,11 +331,11 @@ class TestForgery:
             card = read_card(folder)
             card["kept"]["definitions"] = change
             with_right_checksums(folder, card)
-            with pytest.raises(VerificationFailed, match="table and statements do not fit together"):
+            with pytest.raises(VerificationFailed, match="table and constraints do not fit together"):
                 hf.verify(folder)
             shutil.rmtree(folder)
 
-    def test_fewer_statements_than_totals(self, copy: Callable[[str], Path]) -> None:
+    def test_fewer_constraints_than_totals(self, copy: Callable[[str], Path]) -> None:
         folder = copy("simple")
         card = read_card(folder)
         card["kept"]["definitions"] = card["kept"]["definitions"][:1]
@@ -461,14 +461,14 @@ class TestAgainst:
             hf.verify(originals["simple"], against=file)
 
     @pytest.mark.parametrize("plain", [True, False])
-    def test_statement_name_total(self, originals: dict[str, Path], tmp_path: Path, suffix: str, plain: bool) -> None:
+    def test_constraint_name_total(self, originals: dict[str, Path], tmp_path: Path, suffix: str, plain: bool) -> None:
         """As kept.csv has them, or without its columns of codes."""
         with open(originals["linear"] / "kept.csv", newline="", encoding="utf-8") as text:
             head, *rows = list(csv.reader(text))
         columns: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(head)}
         columns["total"] = [int(total) for total in columns["total"]]
         if plain:
-            columns = {name: columns[name] for name in ("statement", "name", "total")}
+            columns = {name: columns[name] for name in ("kept", "name", "total")}
         file = official(tmp_path / f"kept.{suffix}", columns)
         assert hf.verify(originals["linear"], against=file).official_totals == 3
         columns["total"][1] += 1  # the first of two rows of one name
@@ -476,7 +476,7 @@ class TestAgainst:
         with pytest.raises(VerificationFailed, match="row 1: released -44, official -43"):
             hf.verify(originals["linear"], against=wrong)
         none = official(tmp_path / f"none.{suffix}", {**columns, "total": ["x", "y", "z"]})
-        with pytest.raises(UnreadableInput, match="without a statement, a name or a whole number"):
+        with pytest.raises(UnreadableInput, match="without a constraint, a name or a whole number"):
             hf.verify(originals["linear"], against=none)
 
     def test_columns_that_are_none(self, originals: dict[str, Path], tmp_path: Path, suffix: str) -> None:

@@ -83,7 +83,7 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
         where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")
         publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
         assert "sentences" in verify_folder(where).recomputed
-    assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["words"])
+    assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])
 
 
 def changed(card: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
@@ -95,14 +95,14 @@ def changed(card: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "words": (lambda card: changed(card, "words", 2, to="Differentially private."), "words are not those"),
-    "more words": (lambda card: card["words"].append("Signed by the office."), "words are not those"),
+    "text": (lambda card: changed(card, "text", 2, to="Differentially private."), "text is not that"),
+    "more words": (lambda card: card["text"].append("Signed by the office."), "text is not that"),
     "gap": (lambda card: changed(card, "gaps", 0, "unequal", to=0), "gaps does not follow"),
-    "gap in words": (lambda card: changed(card, "gaps", 0, "words", to="It adds up."), "gaps does not follow"),
-    "distance": (lambda card: changed(card, "distance_words", to="Uniform."), "distance_words does not follow"),
-    "weighted": (lambda card: changed(card, "settings", "weighted", to=True), "words are not those"),
+    "gap in words": (lambda card: changed(card, "gaps", 0, "text", to="It adds up."), "gaps does not follow"),
+    "distance": (lambda card: changed(card, "distance_text", to="Uniform."), "distance_text does not follow"),
+    "weighted": (lambda card: changed(card, "settings", "weighted", to=True), "text is not that"),
     "cells": (lambda card: changed(card, "tables", 0, "cells", to=77), "cells instead of 77"),
-    "table left out": (lambda card: card["tables"].pop(), r"all\.csv is listed, which is no file"),
+    "table left out": (lambda card: card["tables"].pop(), r"all\.csv is listed, which is not a file"),
     "twice": (lambda card: card["tables"].append(card["tables"][0]), "two tables share a name or a file"),
     "unknown": (lambda card: changed(card, "more", to=1), "missing, unknown or wrong values"),
     "path": (lambda card: changed(card, "tables", 0, "file", to="../x.csv"), r"wrong values \(tables\)"),

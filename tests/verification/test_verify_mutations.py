@@ -265,7 +265,7 @@ def test_pages_and_sentences_of_another_version_are_not_compared_but_their_field
     original, charts = folders["gaussian"]
     folder = Path(shutil.copytree(original, tmp_path / "gaussian"))
     card = with_change(json.loads((folder / "card.json").read_text()), ("software", "holdfast"), "0.0.9")
-    forge(folder, with_change(card, ("expected_error", "words"), "Said in other words."), charts)
+    forge(folder, with_change(card, ("expected_error", "text"), "Said in other words."), charts)
     found = hf.verify(folder)
     assert found.recomputed == ("promise", "exposure", "samplers", "standard deviations")
     said = "sentences and pages, which the card says version 0.0.9 of Holdfast made; they could say anything. Verify with that version"

@@ -19,7 +19,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact, round_up
 from holdfast.exact.parameters import BUDGET_RANGE, Exact, is_extreme
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
 from holdfast.lattices.norms import L2
 from holdfast.lattices.shapes import Units
@@ -121,7 +121,7 @@ class Allocation:
 
 def allocate(
     table: Table | Declarations | Universe,
-    keep: Iterable[Statement],
+    keep: Iterable[Constraint],
     workload: Mapping[Any, Any],
     *,
     goal: Goal = "targets",
@@ -130,7 +130,7 @@ def allocate(
 ) -> Allocation:
     """Shares of the budget for levels and margins, the best for a goal; for targets also the least budget that reaches them.
 
-    Given:       a table, of which only the declarations are read, or a universe; the kept statements; a workload: {level: number} or
+    Given:       a table, of which only the declarations are read, or a universe; the kept constraints; a workload: {level: number} or
                  {level: {margin: number}}, names as in `levels` of GeneralizedGaussian. A number alone is for the totals of the units.
                  goal "targets": the numbers are standard deviations that every unit shall have at most, and rho is found. With the other
                  goals the numbers say how much a variance counts, and rho is given: "sum" is for the least sum over all numbers of the

@@ -21,7 +21,7 @@ class KeptSums:
     """For facts whose totals are public.
 
     Guarantees:  `value` is the true sum in every table with these totals. None where the totals do not give it, or where rows of several
-                 statements had to be combined over more different cells than exact algebra takes (`distinct_columns`).
+                 constraints had to be combined over more different cells than exact algebra takes (`distinct_columns`).
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -48,7 +48,7 @@ class KeptSums:
         return zero_cells(self._kept, self._totals)
 
     def _of_one(self, rows: RowFamily, wanted: Ints) -> Ints | None:
-        """One factor for each row of a statement, where these give the sum."""
+        """One factor for each row of a constraint, where these give the sum."""
         inside = (rows.group >= 0) & ~self._zero
         factors = np.zeros(rows.count, dtype=np.int64)
         factors[rows.group[inside]] = wanted[inside]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import nearest, shorten
-from holdfast.errors import InvalidParameter, InvalidStatement, RequestTooLarge
+from holdfast.errors import InvalidConstraint, InvalidParameter, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import groupings, named_levels, unit_of
 from holdfast.tables import Universe
@@ -58,7 +58,7 @@ def coefficients(query: Query, universe: Universe) -> Ints:
 def _meeting(condition: str, universe: Universe) -> Ints:
     try:
         inside = cells_meeting(condition, universe, quoted_codes=True)
-    except InvalidStatement as error:  # what is asked is wrong, and no kept total
+    except InvalidConstraint as error:  # what is asked is wrong, and no kept total
         raise InvalidParameter(str(error), field="query") from None
     if not inside.any():
         raise InvalidParameter(f"No cell meets the condition {shorten(condition)!r}.")
@@ -92,7 +92,7 @@ def _codes_of(name: str, universe: Universe) -> tuple[Mapping[str, int], Ints]:
         return universe.codes.places(name), universe.code_indices(name).astype(np.int64)
     try:
         (level,) = groupings(universe, [str(name)], "query")
-    except InvalidStatement as error:
+    except InvalidConstraint as error:
         levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
         near = nearest(str(name), [*universe.columns, *levels], "{!r}")
         raise InvalidParameter(f"There is no column {name!r}. {near}The table has the columns {', '.join(universe.columns)}.") from error

@@ -37,7 +37,7 @@ _CLOSE = 1e-11
 
 
 @dataclass(frozen=True)
-class Constraint:
+class MomentConstraint:
     """E[T(Z)] = 0, or >= 0 where it is an inequality: `values` are T at each noise value, exact."""
 
     name: str
@@ -60,7 +60,7 @@ class Optimum:
     gap: Fraction
 
 
-def largest_entropy(noise: Sequence[int], constraints: Sequence[Constraint], count: int) -> Optimum | None:
+def largest_entropy(noise: Sequence[int], constraints: Sequence[MomentConstraint], count: int) -> Optimum | None:
     """The law of largest entropy that keeps the constraints; None where none was found with all probabilities above zero.
 
     Guarantees:  what is returned was checked by balls: tight constraints to TOLERANCE, other inequalities to SLACK, multipliers of
@@ -122,7 +122,7 @@ def _chances(features: NDArray[np.float64], multipliers: NDArray[np.float64]) ->
 
 
 def _certify_optimum(
-    noise: Sequence[int], constraints: Sequence[Constraint], tight: Sequence[int], start: NDArray[np.float64], count: int
+    noise: Sequence[int], constraints: Sequence[MomentConstraint], tight: Sequence[int], start: NDArray[np.float64], count: int
 ) -> Optimum | None:
     multipliers = _refine_multipliers([constraints[a] for a in tight], start)
     if multipliers is None:
@@ -142,7 +142,7 @@ def _certify_optimum(
     return Optimum(law, names, max(residuals.values()), min(slacks, default=None), gap)
 
 
-def _refine_multipliers(tight: Sequence[Constraint], start: NDArray[np.float64]) -> list[Fraction] | None:
+def _refine_multipliers(tight: Sequence[MomentConstraint], start: NDArray[np.float64]) -> list[Fraction] | None:
     """The multipliers to about 200 bits, as exact dyadic numbers; None where the equations are singular."""
     multipliers = [Fraction(float(value)) for value in start]
     columns = list(zip(*(constraint.values for constraint in tight), strict=True))
@@ -171,7 +171,7 @@ def _dot(multipliers: Sequence[Fraction], values: Sequence[Fraction]) -> Fractio
     return sum((factor * value for factor, value in zip(multipliers, values, strict=True)), Fraction(0))
 
 
-def _products(one: Constraint, other: Constraint) -> list[Fraction]:
+def _products(one: MomentConstraint, other: MomentConstraint) -> list[Fraction]:
     return [a * b for a, b in zip(one.values, other.values, strict=True)]
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from holdfast.cellkey.entropy import Constraint, Optimum, largest_entropy
+from holdfast.cellkey.entropy import MomentConstraint, Optimum, largest_entropy
 from holdfast.cellkey.loss import Law, Losses, Pair
 from holdfast.cellkey.max_entropy import check_support
 from holdfast.cellkey.noise import NoiseLaw
@@ -134,18 +134,18 @@ def row_noise(count: int, D: int, js: int) -> list[int]:
 
 def row_constraints(
     noise: Sequence[int], V: Fraction, stay: Fraction | None = None, monotone: bool = False, variance: Variance = "at_most"
-) -> list[Constraint]:
+) -> list[MomentConstraint]:
     """What a row must satisfy."""
     made = [
-        Constraint("mean", tuple(Fraction(v) for v in noise), is_equality=True),
-        Constraint("variance", tuple(V - v * v for v in noise), is_equality=variance == "exact"),
+        MomentConstraint("mean", tuple(Fraction(v) for v in noise), is_equality=True),
+        MomentConstraint("variance", tuple(V - v * v for v in noise), is_equality=variance == "exact"),
     ]
     if stay is not None and 0 in noise:
-        made.append(Constraint("stay", tuple((v == 0) - stay for v in noise)))
+        made.append(MomentConstraint("stay", tuple((v == 0) - stay for v in noise)))
     if monotone:
         for lower, upper in pairwise(noise):
             if upper <= 0:
-                made.append(Constraint(f"order {lower}", tuple(Fraction((v == upper) - (v == lower)) for v in noise)))
+                made.append(MomentConstraint(f"order {lower}", tuple(Fraction((v == upper) - (v == lower)) for v in noise)))
     return made
 
 

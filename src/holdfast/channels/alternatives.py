@@ -53,7 +53,7 @@ def advice(channel: Channel) -> str:
     if channel.facts.grid is not None:
         return ANSWERS
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
-    found = [words + _variance_note(channel, target) + _budget_note(channel, target) for words, target in filter(None, tried)]
+    found = [text + _variance_note(channel, target) + _budget_note(channel, target) for text, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
     if not found and any(map(_takes_long, channel.facts.moves.blocks.shapes)):
         said = f"{NOT_TRIED} {'; '.join(group[0][0] for group in _proposals(channel))}."
@@ -111,8 +111,8 @@ def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:
 
 
 def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
-    words = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
-    return [[(words, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
+    text = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
+    return [[(text, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
@@ -125,13 +125,13 @@ def _for_rounded(target: Rounded) -> list[list[Proposal]]:
 
 
 def _propose_gaussian(sigma_squared: Fraction) -> Proposal:
-    words = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
-    return words, Gaussian(sigma_squared)
+    text = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
+    return text, Gaussian(sigma_squared)
 
 
 def _propose_rounded(epsilon: Fraction) -> Proposal:
-    words = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
-    return words, Rounded(epsilon)
+    text = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
+    return text, Rounded(epsilon)
 
 
 _INSTEAD: dict[type[Target], Callable[..., list[list[Proposal]]]] = {

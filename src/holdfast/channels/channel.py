@@ -203,7 +203,7 @@ class Channel:
             raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")
         for rows in self.facts.kept.rows:
             if not np.array_equal(rows.totals(published), rows.totals(counts)):
-                raise InvariantBroken(f"{rows.statement} did not come out exactly. Nothing was written. Please report this.")
+                raise InvariantBroken(f"{rows.constraint} did not come out exactly. Nothing was written. Please report this.")
         if self.layout is not None and not self.layout.holds(published):
             raise InvariantBroken("A published count left its bounds. Nothing was written. Please report this.")
         if self.facts.zeros is not None and published[self.facts.zeros.cells].any():

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exposure.zeros import RULE, Zeros
+from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
-from holdfast.invariants.statements import Statement
 from holdfast.lattices import Lattice, lattice
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.tables.grid import AnswerGrid
@@ -24,7 +24,7 @@ from holdfast.tables.grid import AnswerGrid
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Universe, kept statements and what is declared about the table. They hold no count and no way to one.
+    """Universe, kept constraints and what is declared about the table. They hold no count and no way to one.
 
     `lattice`: what the kept rows leave, whatever their values.
     `zeros`: cells that take no noise because a kept total is 0, where that is decided.
@@ -32,7 +32,7 @@ class Facts:
     """
 
     lattice: Lattice
-    statements: tuple[Statement, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     protect: str = "person"
     max_records: int | None = 1
     count_name: str = "count"
@@ -45,19 +45,19 @@ class Facts:
     """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
 
     @classmethod
-    def of(cls, table: Table | Declarations | Universe, keep: Iterable[Statement]) -> Facts:
+    def of(cls, table: Table | Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
         """From a table, of which only the declarations are read, or from a universe alone."""
         if not isinstance(table, Table | Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
         universe = table if isinstance(table, Universe) else table.universe
-        if isinstance(keep, str | Statement) or not isinstance(keep, Iterable):
-            raise InvalidStatement(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
-        statements = tuple(keep)
-        moves = lattice(universe, statements)
+        if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):
+            raise InvalidConstraint(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
+        constraints = tuple(keep)
+        moves = lattice(universe, constraints)
         if isinstance(table, Universe):
-            return cls(moves, statements)
+            return cls(moves, constraints)
         own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
-        return cls(moves, statements, table.protect, table.max_records, table.count_name, table.name, **own)
+        return cls(moves, constraints, table.protect, table.max_records, table.count_name, table.name, **own)
 
     @property
     def universe(self) -> Universe:
@@ -68,7 +68,7 @@ class Facts:
     @property
     def kept(self) -> Kept:
         found = self.lattice.kept
-        assert found is not None, "facts of a matrix have no statements"
+        assert found is not None, "facts of a matrix have no constraints"
         return found
 
     @property
@@ -104,15 +104,15 @@ class Facts:
 
     @cached_property
     def definitions(self) -> list[dict[str, Any]]:
-        """The statements as plain values, in full."""
-        return [definition(statement, self.universe) for statement in self.statements]
+        """The constraints as plain values, in full."""
+        return [definition(constraint, self.universe) for constraint in self.constraints]
 
     @cached_property
     def digest(self) -> str:
-        """Part of every stream's label, so its encoding is part of the stream's format. Universe and statements say all; where there are
+        """Part of every stream's label, so its encoding is part of the stream's format. Universe and constraints say all; where there are
         none, as for a law on a lattice, the blocks do, however they were found.
         """
-        if self.lattice.universe is not None and (self.statements or not self.kept.rows):
+        if self.lattice.universe is not None and (self.constraints or not self.kept.rows):
             left_out = [] if self.zeros is None else [{"zeros": RULE, "cells": self.zeros.digest}]
             grid = [] if self.grid is None else [{"grid": self.grid.places}]
             named = [self.universe.digest(), self.definitions, *left_out, *grid]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.endings import mark_published, stands
-from holdfast.cli.ledger import ledger_of_release, ledger_words
+from holdfast.cli.ledger import ledger_of_release, ledger_text
 from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def perturb(
     made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
     made = replace(made, settings={**made.settings, **told})
     named: dict[str, Any] = {"release_id": name or output.name, "dataset": dataset or source.stem}
-    stands(standing(book, named["dataset"], named["release_id"], output, ledger_words(ledger, None, source.resolve().parent)))
+    stands(standing(book, named["dataset"], named["release_id"], output, ledger_text(ledger, None, source.resolve().parent)))
     kept = key if made_from is None or identifier is None else identifier
     facts, is_private = noise_facts(made, fitted, made_from, column=kept), made_from is None or made_from.is_private
     told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}

@@ -23,7 +23,7 @@ from holdfast import __version__
 from holdfast.cli.cellkey import app as cellkey_app
 from holdfast.cli.endings import mark_published, run_command, stands
 from holdfast.cli.ledger import app as ledger_app
-from holdfast.cli.ledger import ledger_of_release, ledger_words
+from holdfast.cli.ledger import ledger_of_release, ledger_text
 from holdfast.cli.starting import add_commands, answer_shell
 from holdfast.errors import InvalidParameter, LedgerProblem, NoMeeting, VerificationFailed
 
@@ -336,7 +336,7 @@ def release(
     made = make_plan(run, table, account, order)
     if told := long_draw_sentence(made.drawing.cell_draws):
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
-    named = () if account is None else ledger_words(ledger, run.ledger, _folder_of(run_file))
+    named = () if account is None else ledger_text(ledger, run.ledger, _folder_of(run_file))
     command = _command(run_file, output, ledger, no_ledger, *(["--force"] if force else []))
     stands(standing(account, run.id, output, command, named))
     made = for_table(made, table)  # what is told below is what the card says
@@ -355,7 +355,7 @@ def release(
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
     if replaced is not None:
         print(f"It replaced the release {replaced} in {output}.")
-    print(f"{exposed['words']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["words"])
+    print(f"{exposed['text']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["text"])
     print(describe(made.guarantee))
     print(charged_sentence(entry, None if account is None else account.open_ledger().balance(run.dataset)))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from holdfast.errors import OutputExists, OutputProblem
 from holdfast.invariants import margin
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.ledger.embedded import DEFAULT_NAME, ledger_in
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.store import place_of
@@ -129,7 +129,7 @@ def _fill_folder(folder: Path) -> Demo:
     return Demo(folder, (first, second))
 
 
-def _part(title: str, table: Table, keep: list[Statement], mechanism: Mechanism, folder: Path) -> DemoRelease:
+def _part(title: str, table: Table, keep: list[Constraint], mechanism: Mechanism, folder: Path) -> DemoRelease:
     """Recorded beside the run file, as the command does it."""
     ledger = ledger_in(folder, None if state_folder() else folder)  # for an account without a home, its head is remembered beside it
     drawn = release(table, keep, mechanism, ledger=ledger, release_id=RELEASE_IDS[str(table.name)])

@@ -40,8 +40,8 @@ from holdfast.errors import (
     WrongUse,
 )
 from holdfast.wording.endings import (
-    LAST_WORDS,
-    LAST_WORDS_PUBLISHED,
+    LAST_LINE,
+    LAST_LINE_PUBLISHED,
     MEMORY,
     NOTHING_BEGUN,
     PUBLISHED,
@@ -216,7 +216,7 @@ def _end(error: BaseException | None, ending: _Ending, out: StandardStream) -> i
             traceback.print_exception(error)  # it shows no variables
         return told.exit_code
     except Exception:
-        os.write(2, LAST_WORDS_PUBLISHED if ending.is_published else LAST_WORDS)
+        os.write(2, LAST_LINE_PUBLISHED if ending.is_published else LAST_LINE)
         return AfterPublication.exit_code if ending.is_published else InternalError.exit_code
 
 

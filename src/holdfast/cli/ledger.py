@@ -47,7 +47,7 @@ def ledger_of_release(
     return None if no_ledger else find_ledger(given if given is not None else said, folder, witness, read_only=read_only)
 
 
-def ledger_words(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:
+def ledger_text(given: str | None, said: str | None, folder: Path) -> tuple[str, ...]:
     """The words with which `holdfast ledger` finds the ledger of a release from the current folder. A URL may hold a password and is left
     out.
     """
@@ -244,8 +244,8 @@ def void(
         raise LedgerProblem(f"The ledger has no release {release_id!r} of {dataset!r}. See `holdfast ledger show {shlex.quote(dataset)}`.")
     _stands(lambda: _is_void(book, dataset, release_id), VOIDED)
     refunded = book.void(reservation, reason)
-    words = "its charge was given back" if refunded else "its charge stays spent, because drawing had begun"
-    print(json.dumps({"release": release_id, "refunded": refunded}) if as_json else f"Voided {release_id}: {words}.")
+    what = "its charge was given back" if refunded else "its charge stays spent, because drawing had begun"
+    print(json.dumps({"release": release_id, "refunded": refunded}) if as_json else f"Voided {release_id}: {what}.")
     if reservation.sealed_key is not None and reservation.second_secret is None:
         print(SECRET_ELSEWHERE, file=sys.stderr)
 

@@ -49,7 +49,7 @@ def init(
     """Write a commented run file for a table. Asks on a terminal for what no option says. Column names and codes are read, no count."""
     from holdfast.runfiles.schema import BESIDE
     from holdfast.runfiles.starting import TOTAL, Choices, column_names, likely_cells, likely_count, likely_id, start
-    from holdfast.wording import starting as words
+    from holdfast.wording import starting as questions
 
     if records and count is not None:
         raise WrongUse("--records says that there is no column of counts, and --count names one. Leave one of them out.")
@@ -60,24 +60,24 @@ def init(
     if not ask.terminal and not (cells and (records or count)):  # a column of counts taken for codes would be read
         listed = ", ".join(map(repr, names))
         raise WrongUse(f"Say with --cells which columns hold codes, and --count which holds counts, or --records. Columns: {listed}.")
-    said = None if records else count or ask.text(words.WHICH_COUNT, likely_count(names) or "none")
+    said = None if records else count or ask.text(questions.WHICH_COUNT, likely_count(names) or "none")
     counts = None if said == "none" and said not in names else said
     chosen = Choices(
-        cells=tuple(cells or ask.ask_list(words.WHICH_CELLS, likely_cells(names, counts))),
+        cells=tuple(cells or ask.ask_list(questions.WHICH_CELLS, likely_cells(names, counts))),
         count=counts,
-        keep=tuple(word for word in keep or ask.ask_list(words.WHICH_TOTALS, [TOTAL]) if word != "none"),
-        protect=protect or ask.text(words.WHOSE, "person"),
+        keep=tuple(word for word in keep or ask.ask_list(questions.WHICH_TOTALS, [TOTAL]) if word != "none"),
+        protect=protect or ask.text(questions.WHOSE, "person"),
         public=public,
-        epsilon=epsilon or (None if rho is not None else ask.text(words.HOW_MUCH, "1")),
+        epsilon=epsilon or (None if rho is not None else ask.text(questions.HOW_MUCH, "1")),
         rho=rho,
         per=per,
-        release_id=release_id or ask.text(words.WHICH_ID, likely_id(table)),
+        release_id=release_id or ask.text(questions.WHICH_ID, likely_id(table)),
     )
     beside = BESIDE if start(table, chosen, output, schema=schema) else None
     if as_json:
         print(json.dumps({"file": str(output), "schema": beside, "cells": chosen.cells, "count": chosen.count}, indent=2))
     else:
-        print(words.written_sentences(str(output), beside, chosen.count is None))
+        print(questions.written_sentences(str(output), beside, chosen.count is None))
 
 
 class _Asking:

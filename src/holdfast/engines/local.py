@@ -1,7 +1,7 @@
 """The one place where a whole table of confidential counts meets noise: run every task in memory, then check every kept total.
 
 One stream serves one noise vector of one release of one data set. The subkey binds the identifier of the release, the channel's identity
-(target, universe, kept statements) and a keyed digest of all input: the same key with other data, or another channel, gives independent
+(target, universe, kept constraints) and a keyed digest of all input: the same key with other data, or another channel, gives independent
 noise, never the same noise twice. Input is digested task by task, so that an engine that holds only some blocks can do its part.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Drawing, Facts, Task
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.exact.compiled import expecting
-from holdfast.invariants.rows import broken_statements
+from holdfast.invariants.rows import broken_constraints
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Table
 
@@ -83,12 +83,12 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
 
 
 def _check_declared(facts: Facts, counts: Ints) -> None:
-    """Values that statements declare, identities among them, are those of the table; the message names the statement and nothing else."""
-    for number, rows in broken_statements(facts.kept, counts):
-        stated = f"identity({rows.statement})" if rows.kind == "identity" else rows.statement
+    """Values that constraints declare, identities among them, are those of the table; the message names the constraint and nothing else."""
+    for number, rows in broken_constraints(facts.kept, counts):
+        stated = f"identity({rows.constraint})" if rows.kind == "identity" else rows.constraint
         raise ContradictingTotals(
-            f"The table does not have the values that {stated} declares (statement {number} of those kept). Correct the table, or the "
-            "statement. Nothing was drawn, and nothing was charged."
+            f"The table does not have the values that {stated} declares (constraint {number} of those kept). Correct the table, or the "
+            "constraint. Nothing was drawn, and nothing was charged."
         )
 
 

@@ -145,7 +145,7 @@ def exposure(
         values_open = any(rows.kind == "kept" for rows in kept.rows)
         return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
-        raise InvalidParameter("Published totals must be given for every statement (every entry of kept.rows), one for each of its rows.")
+        raise InvalidParameter("Published totals must be given for every constraint (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     known = np.union1d(known, known_by_identities(kept, totals)[1])
@@ -172,7 +172,7 @@ def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None)
     chosen = [] if kept is None else [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
     if kept is None or not chosen:
         return 0, np.zeros(0, dtype=np.int64)
-    own = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.statement_of[i] for i in chosen))
+    own = Kept(kept.universe, tuple(kept.rows[i] for i in chosen), tuple(kept.constraint_of[i] for i in chosen))
     identities = Lattice.from_kept(own)
     cells = identities.exposed_cells
     if totals is not None:
@@ -309,7 +309,7 @@ def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
 
 
 def rows_say_all(lattice: Lattice, kept: Kept) -> bool:
-    """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one statement, or rows and columns."""
+    """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one constraint, or rows and columns."""
     if lattice.universe is not None and lattice.universe.support == "observed":
         return False
     simple = all(shape.is_two_way or isinstance(shape, Free | Pinned) for _, shape, _ in lattice.blocks.used_shapes())

@@ -22,8 +22,8 @@ from holdfast.exposure.cells import _bounds, _saturated_sums
 from holdfast.exposure.facts import JointFacts, LearnedTotals, NewCells
 from holdfast.exposure.membership import RowSet, fixed_sums
 from holdfast.exposure.refinement import NamedTable, NotComputed, link_tables, refine
+from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily, Rows, compile_rows
-from holdfast.invariants.statements import Statement
 from holdfast.tables.cells import rank_rows
 from holdfast.tables.universe import Universe
 
@@ -47,9 +47,9 @@ class PublishedTotals:
     name: str
     """The release's id."""
     universe: Universe
-    statements: tuple[Statement, ...]
+    constraints: tuple[Constraint, ...]
     values: tuple[int, ...] | None = None
-    """The kept totals as published, where known: one for each row of kind "kept", in the order of the statements (or for every row,
+    """The kept totals as published, where known: one for each row of kind "kept", in the order of the constraints (or for every row,
     identities included)."""
 
 
@@ -128,7 +128,7 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
     """
     if not releases or len({release.name for release in releases}) < len(releases):
         raise InvalidParameter("joint_exposure() takes one release or more, each with a name of its own.")
-    compiled = [compile_rows(release.universe, release.statements) for release in releases]
+    compiled = [compile_rows(release.universe, release.constraints) for release in releases]
     try:
         tables = link_tables([(release.name, release.universe) for release in releases])
         refinement, places = refine(tables, same_coding)
@@ -170,22 +170,22 @@ def _joint_kept(sides: Sequence[_Side], refinement: Universe) -> Kept:
     for side in sides:
         first = max(numbers, default=0)
         rows += [_lift(side, given) for given in side.kept.rows]
-        numbers += [first + number for number in side.kept.statement_of]
+        numbers += [first + number for number in side.kept.constraint_of]
     return Kept(refinement, tuple(rows), tuple(numbers))
 
 
 def _lift(side: _Side, rows: Rows) -> Rows:
-    statement = f"{side.release.name}: {rows.statement}"
+    constraint = f"{side.release.name}: {rows.constraint}"
     if isinstance(rows, LinearRows):
         names = tuple(f"{side.release.name}: {name}" for name in rows.names)
-        return LinearRows(statement, rows.kind, _spread_columns(rows.matrix, side.place), names, rows.values)
+        return LinearRows(constraint, rows.kind, _spread_columns(rows.matrix, side.place), names, rows.values)
     group = _spread(rows.group, side.place)
     if all(side.table.name_of[column] == column for column in rows.columns):
-        return replace(rows, statement=statement, group=group)
+        return replace(rows, constraint=constraint, group=group)
     # A column with coarser codes has another name in the refinement: such rows are no margin of it.
     listed = tuple(rows.name(row) for row in range(rows.count))
     none = np.zeros((rows.count, 0), dtype=np.int32)
-    return RowFamily(statement, rows.kind, group, rows.count, (), none, rows.universe, listed, np.arange(rows.count, dtype=np.int32))
+    return RowFamily(constraint, rows.kind, group, rows.count, (), none, rows.universe, listed, np.arange(rows.count, dtype=np.int32))
 
 
 def _spread(numbers: Ints, place: Ints) -> Ints:
@@ -409,12 +409,12 @@ def _carry_totals(side: _Side, rows: RowFamily, group: Ints, total: Ints) -> lis
     own = np.full(side.cells, -1, dtype=np.int64)
     own[usable] = compact
     none = np.zeros((len(present), 0), dtype=np.int32)
-    return [(RowFamily(rows.statement, rows.kind, own, len(present), (), none, side.release.universe), sums[present])]
+    return [(RowFamily(rows.constraint, rows.kind, own, len(present), (), none, side.release.universe), sums[present])]
 
 
 def _named_values(release: PublishedTotals) -> dict[str, int]:
-    """The kept totals by name; of statements with equal names the later ones are numbered."""
-    kept = compile_rows(release.universe, release.statements)
+    """The kept totals by name; of constraints with equal names the later ones are numbered."""
+    kept = compile_rows(release.universe, release.constraints)
     values = _values(release, kept)
     if any(given is None for given, rows in zip(values, kept.rows, strict=True) if rows.kind == "kept"):
         raise InvalidParameter(f"The kept totals of release {release.name!r} are not known. Give their values as published.")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import nearest
-from holdfast.errors import InvalidStatement
+from holdfast.errors import InvalidConstraint
 from holdfast.tables.universe import Universe
 
 Mask = NDArray[np.bool_]
@@ -50,7 +50,7 @@ def cells_meeting(condition: str, universe: Universe, *, quoted_codes: bool = Fa
     """For every cell of the universe whether it meets the condition.
 
     Given:  `quoted_codes`, for readers' questions: a text in quotes is a code as it is written where it is compared by =, != or in, also in
-            a column of integers: '031' is then no '31'. Statements, which offices write down for good, have one way only.
+            a column of integers: '031' is then no '31'. Constraints, which offices write down for good, have one way only.
     """
     return _Parser(condition, universe, quoted_codes).parse()
 
@@ -224,6 +224,6 @@ class _Parser:
         if not self._accept(word):
             raise self._error(f"expected {word!r}")
 
-    def _error(self, what: str, advice: str = "") -> InvalidStatement:
+    def _error(self, what: str, advice: str = "") -> InvalidConstraint:
         shown = self._condition if len(self._condition) <= 200 else self._condition[:197] + "..."
-        return InvalidStatement(f"The condition {shown!r} cannot be used: {what}. {advice}".rstrip())
+        return InvalidConstraint(f"The condition {shown!r} cannot be used: {what}. {advice}".rstrip())

@@ -1,4 +1,4 @@
-"""Kept statements as plain values, and back: what a card needs so that anyone can add up the published table again."""
+"""Kept constraints as plain values, and back: what a card needs so that anyone can add up the published table again."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.errors import InvalidStatement
-from holdfast.invariants.levels import groupings
-from holdfast.invariants.rows import integer_matrix
-from holdfast.invariants.statements import (
+from holdfast.errors import InvalidConstraint
+from holdfast.invariants.constraints import (
     Areas,
+    Constraint,
     Grouping,
     Linear,
     Margin,
-    Statement,
     Subset,
     Values,
     areas,
@@ -24,40 +22,44 @@ from holdfast.invariants.statements import (
     subset,
     total,
 )
+from holdfast.invariants.levels import groupings
+from holdfast.invariants.rows import integer_matrix
 from holdfast.tables import Universe
 
 
-def definition(statement: Statement, universe: Universe) -> dict[str, Any]:
-    """Plain values that say the statement in full. A hierarchy node is written with the codes under it, so that no tree is needed later."""
-    told = {} if statement.kind == "kept" else {"values": _plain(statement.values)}  # sums that are kept without values say nothing of them
-    if isinstance(statement, Margin):
-        found = groupings(universe, statement.columns, str(statement), statement.groupings)
-        return {"type": "margin", "kind": statement.kind, "columns": list(statement.columns), **_levels(found), **told}
-    if isinstance(statement, Subset):
-        codes = list(statement.codes) if statement.codes is not None else None
-        if statement.node is not None and codes is None:
-            assert statement.column is not None
-            codes = list(universe.hierarchies[statement.column].leaves(statement.node))
+def definition(constraint: Constraint, universe: Universe) -> dict[str, Any]:
+    """Plain values that say the constraint in full. A node is written with the codes under it, so that no tree is needed later."""
+    told = (
+        {} if constraint.kind == "kept" else {"values": _plain(constraint.values)}
+    )  # sums that are kept without values say nothing of them
+    if isinstance(constraint, Margin):
+        found = groupings(universe, constraint.columns, str(constraint), constraint.groupings)
+        return {"type": "margin", "kind": constraint.kind, "columns": list(constraint.columns), **_levels(found), **told}
+    if isinstance(constraint, Subset):
+        codes = list(constraint.codes) if constraint.codes is not None else None
+        if constraint.node is not None and codes is None:
+            assert constraint.column is not None
+            codes = list(universe.hierarchies[constraint.column].leaves(constraint.node))
         return {
             "type": "subset",
-            "kind": statement.kind,
-            "column": statement.column,
+            "kind": constraint.kind,
+            "column": constraint.column,
             "codes": codes,
-            "node": statement.node,
-            "condition": statement.condition,
-            "by": list(statement.by),
-            **_levels(groupings(universe, statement.by, str(statement), statement.groupings)),
+            "node": constraint.node,
+            "condition": constraint.condition,
+            "by": list(constraint.by),
+            **_levels(groupings(universe, constraint.by, str(constraint), constraint.groupings)),
             **told,
         }
-    if isinstance(statement, Areas):
-        sets = [[name, list(codes)] for name, codes in statement.sets]  # a list: their order decides which words make which noise
-        return {"type": "areas", "kind": statement.kind, "column": statement.column, "sets": sets, "by": list(statement.by), **told}
-    matrix = integer_matrix(statement.matrix)
+    if isinstance(constraint, Areas):
+        sets = [[name, list(codes)] for name, codes in constraint.sets]  # a list: their order decides which words make which noise
+        return {"type": "areas", "kind": constraint.kind, "column": constraint.column, "sets": sets, "by": list(constraint.by), **told}
+    matrix = integer_matrix(constraint.matrix)
     bounds = zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)
     rows = [[[int(c), int(v)] for c, v in zip(matrix.indices[b:e], matrix.data[b:e], strict=True)] for b, e in bounds]
-    names = list(statement.names) if statement.names is not None else None
-    values = _plain(statement.values)
-    return {"type": "linear", "kind": statement.kind, "rows": rows, "columns": matrix.shape[1], "names": names, "values": values}
+    names = list(constraint.names) if constraint.names is not None else None
+    values = _plain(constraint.values)
+    return {"type": "linear", "kind": constraint.kind, "rows": rows, "columns": matrix.shape[1], "names": names, "values": values}
 
 
 def _levels(found: Sequence[Grouping]) -> dict[str, Any]:
@@ -78,19 +80,19 @@ def _plain(values: Values) -> list[int] | int | None:
     return list(values) if isinstance(values, tuple) else values
 
 
-def statement_of(given: dict[str, Any]) -> Statement:
-    """Return the statement that `definition` wrote. Raise InvalidStatement if it is not one."""
+def constraint_of(given: dict[str, Any]) -> Constraint:
+    """Return the constraint that `definition` wrote. Raise InvalidConstraint if it is not one."""
     try:
-        return _statement_of(given)
+        return _constraint_of(given)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InvalidStatement(
-            f"A kept statement of the card cannot be read ({type(error).__name__}). The card may have been changed."
+        raise InvalidConstraint(
+            f"A kept constraint of the card cannot be read ({type(error).__name__}). The card may have been changed."
         ) from None
 
 
-def _statement_of(given: dict[str, Any]) -> Statement:
+def _constraint_of(given: dict[str, Any]) -> Constraint:
     """By the functions that users call, so that values are checked as theirs are."""
-    made: Statement
+    made: Constraint
     match given["type"]:
         case "margin":
             made = replace(margin(*given["columns"]) if given["columns"] else total(), groupings=_groupings(given))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import named_codes, shorten
-from holdfast.errors import InvalidStatement
-from holdfast.invariants.statements import Grouping
+from holdfast.errors import InvalidConstraint
+from holdfast.invariants.constraints import Grouping
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
 
@@ -20,7 +20,7 @@ def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequen
     """The levels among these names, in full; names of columns are left out, columns go before levels of the same name.
 
     Given:       `given`: what names mean where no hierarchy says so.
-    Guarantees:  every code of the column is in exactly one unit. InvalidStatement names what is no column and no level.
+    Guarantees:  every code of the column is in exactly one unit. InvalidConstraint names what is no column and no level.
     """
     known = {grouping.level: grouping for grouping in given}
     return tuple(
@@ -33,15 +33,17 @@ def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequen
 def _find_level(universe: Universe, name: str, what: str) -> Grouping:
     homes = [column for column, tree in universe.hierarchies.items() if name in named_levels(tree)]
     if len(homes) > 1:
-        raise InvalidStatement(f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names.")
+        raise InvalidConstraint(
+            f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names."
+        )
     if not homes:
         levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
         also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
-        raise InvalidStatement(f"{what}: there is no column {name!r}. The table has {', '.join(universe.columns)}.{also}")
+        raise InvalidConstraint(f"{what}: there is no column {name!r}. The table has {', '.join(universe.columns)}.{also}")
     tree = universe.hierarchies[homes[0]]
     leaf = tree.leaf_above(name)
     if leaf is not None:
-        raise InvalidStatement(
+        raise InvalidConstraint(
             f"{what}: code {shorten(leaf)!r} of {homes[0]!r} has no unit at level {name!r}: the hierarchy is uneven there, and the code's "
             "own total would be kept. Give it a unit, if need be one of its own with another name."
         )
@@ -55,17 +57,17 @@ def named_levels(tree: Hierarchy) -> tuple[str, ...]:
 
 def _check_grouping(universe: Universe, grouping: Grouping, what: str) -> Grouping:
     if grouping.column not in universe.codes:
-        raise InvalidStatement(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
+        raise InvalidConstraint(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
     codes = [code for _, under in grouping.units for code in under]
     found = set(codes)
     left_out = [code for code in universe.codes[grouping.column] if code not in found]
     if left_out:
-        raise InvalidStatement(
+        raise InvalidConstraint(
             f"{what}: level {grouping.level!r} leaves out codes of {grouping.column!r}, such as {shorten(left_out[0])!r}: the hierarchy is "
             "uneven there. Give every code a unit at this level."
         )
     if len(codes) > len(found) or len(codes) > universe.code_count(grouping.column):
-        raise InvalidStatement(f"{what}: level {grouping.level!r} names a code twice, or one that {grouping.column!r} does not have.")
+        raise InvalidConstraint(f"{what}: level {grouping.level!r} names a code twice, or one that {grouping.column!r} does not have.")
     return grouping
 
 

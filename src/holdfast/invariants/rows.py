@@ -1,7 +1,7 @@
-"""Statements compiled to integer rows over the cells of a universe, each with a name a person recognises.
+"""Constraints compiled to integer rows over the cells of a universe, each with a name a person recognises.
 
 Rows with coefficients 0 and 1 and disjoint supports (a margin, a subset by columns) are kept as one group number per cell, never as a
-matrix: tables of millions of cells stay one array a statement. Other rows are sparse.
+matrix: tables of millions of cells stay one array a constraint. Other rows are sparse.
 
 Sums may have declared values: identities, and kept rows whose totals were declared. Whether a table has them is decided here, as integers.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import count_of
-from holdfast.errors import InvalidStatement, RequestTooLarge
+from holdfast.errors import InvalidConstraint, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
+from holdfast.invariants.constraints import Areas, Constraint, Grouping, Kind, Linear, Margin, Subset
 from holdfast.invariants.levels import combine, groupings
-from holdfast.invariants.statements import Areas, Grouping, Kind, Linear, Margin, Statement, Subset
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 BYTES_A_CELL, BYTES_A_FAMILY = 40, 16
-"""Memory that a plan takes at least: for every cell, and for every cell and statement."""
+"""Memory that a plan takes at least: for every cell, and for every cell and constraint."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowFamily:
     """Rows with coefficients 0 and 1 whose supports are disjoint: row number of each cell, -1 where it is in none."""
 
-    statement: str
+    constraint: str
     kind: Kind
     group: Ints
     count: int
@@ -60,16 +60,16 @@ class RowFamily:
     def name(self, row: int, labels: Labels = NO_LABELS) -> str:
         """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"; with labels for a page "Illinois"."""
         by = labels.name_cell({c: self.universe.codes[c][k] for c, k in zip(self.columns, self.codes[row], strict=True)})
-        if self.part_of is not None and self.statement.startswith("margin("):
+        if self.part_of is not None and self.constraint.startswith("margin("):
             return ", ".join(text for text in (self.parts[self.part_of[row]], by) if text)
-        if self.part_of is not None and self.statement.startswith("subset("):
-            return f"{self.statement}: {', '.join(text for text in (self.parts[self.part_of[row]], by) if text)}"
+        if self.part_of is not None and self.constraint.startswith("subset("):
+            return f"{self.constraint}: {', '.join(text for text in (self.parts[self.part_of[row]], by) if text)}"
         if self.part_of is not None:
             area = f"area {self.parts[self.part_of[row]]}"
             return f"{area}: {by}" if by else area
-        if self.statement.startswith("margin("):
+        if self.constraint.startswith("margin("):
             return by
-        return f"{self.statement}: {by}" if by else self.statement
+        return f"{self.constraint}: {by}" if by else self.constraint
 
     def totals(self, counts: Ints) -> Ints:
         """The row sums, exactly; RequestTooLarge if one leaves 64-bit integers."""
@@ -84,7 +84,7 @@ class RowFamily:
 class LinearRows:
     """Any integer rows."""
 
-    statement: str
+    constraint: str
     kind: Kind
     matrix: csr_array
     names: tuple[str, ...]
@@ -117,18 +117,18 @@ Rows = RowFamily | LinearRows
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kept:
-    """All rows of a list of statements, in its order. A statement gives one entry of `rows`; areas that overlap give several."""
+    """All rows of a list of constraints, in its order. A constraint gives one entry of `rows`; areas that overlap give several."""
 
     universe: Universe
     rows: tuple[Rows, ...]
-    statement_of: tuple[int, ...]
-    """For each entry of `rows` the number of its statement, from 1."""
+    constraint_of: tuple[int, ...]
+    """For each entry of `rows` the number of its constraint, from 1."""
 
     def __len__(self) -> int:
         return sum(rows.count for rows in self.rows)
 
     def __repr__(self) -> str:
-        return f"Kept({len(self)} sums from {len(set(self.statement_of))} statements over {len(self.universe)} cells)"
+        return f"Kept({len(self)} sums from {len(set(self.constraint_of))} constraints over {len(self.universe)} cells)"
 
     @property
     def families(self) -> tuple[RowFamily, ...]:
@@ -158,61 +158,61 @@ class Kept:
         return csr_array(vstack(parts, format="csr", dtype=np.int64))
 
 
-def compile_rows(universe: Universe, statements: Iterable[Statement]) -> Kept:
-    """Compile statements against a universe; refuses what names nothing or does not fit."""
-    if isinstance(statements, Margin | Subset | Areas | Linear):
-        raise InvalidStatement(f"Kept totals come as a list. Got one statement alone. Write [{statements}].")
+def compile_rows(universe: Universe, constraints: Iterable[Constraint]) -> Kept:
+    """Compile constraints against a universe; refuses what names nothing or does not fit."""
+    if isinstance(constraints, Margin | Subset | Areas | Linear):
+        raise InvalidConstraint(f"Kept totals come as a list. Got one constraint alone. Write [{constraints}].")
     _check_memory(universe, 0)
     rows: list[Rows] = []
-    statement_of: list[int] = []
-    made: dict[Statement, list[Rows]] = {}  # what is stated again has the same rows, which are kept once
-    for number, statement in enumerate(statements, 1):
-        if not isinstance(statement, Statement):
-            raise InvalidStatement(
-                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(statement).__name__}."
+    constraint_of: list[int] = []
+    made: dict[Constraint, list[Rows]] = {}  # what is stated again has the same rows, which are kept once
+    for number, constraint in enumerate(constraints, 1):
+        if not isinstance(constraint, Constraint):
+            raise InvalidConstraint(
+                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(constraint).__name__}."
             )
-        if statement not in made:
-            if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... statements, for the next ones
+        if constraint not in made:
+            if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... constraints, for the next ones
                 _check_memory(universe, max(1, 2 * len(made)))
-            made[statement] = _with_values(_compile_rows(universe, statement), statement)
-        rows += made[statement]
-        statement_of += [number] * (len(rows) - len(statement_of))
-    return Kept(universe, tuple(rows), tuple(statement_of))
+            made[constraint] = _with_values(_compile_rows(universe, constraint), constraint)
+        rows += made[constraint]
+        constraint_of += [number] * (len(rows) - len(constraint_of))
+    return Kept(universe, tuple(rows), tuple(constraint_of))
 
 
-def _check_memory(universe: Universe, statements: int) -> None:
-    needed = len(universe) * (BYTES_A_CELL + statements * BYTES_A_FAMILY)
-    what = f"A table of {len(universe):,} cells with {count_of(statements, 'kept statement')}"
+def _check_memory(universe: Universe, constraints: int) -> None:
+    needed = len(universe) * (BYTES_A_CELL + constraints * BYTES_A_FAMILY)
+    what = f"A table of {len(universe):,} cells with {count_of(constraints, 'kept constraint')}"
     check_memory(needed, what, "Declare fewer cells, list those that can occur, or use a machine with more.")
 
 
-def _with_values(made: list[Rows], statement: Statement) -> list[Rows]:
+def _with_values(made: list[Rows], constraint: Constraint) -> list[Rows]:
     """Declared values beside their rows; one for each row in the order of the rows, or one for all."""
-    values = statement.values
+    values = constraint.values
     if values is None:
         return made
     number = sum(rows.count for rows in made)
     if isinstance(values, tuple) and len(values) != number:
-        raise InvalidStatement(f"{statement}: {len(values)} values for {number} rows. Give one for each row.")
+        raise InvalidConstraint(f"{constraint}: {len(values)} values for {number} rows. Give one for each row.")
     starts = np.cumsum([0, *(rows.count for rows in made)]).tolist()
     own = [values[start : start + rows.count] if isinstance(values, tuple) else values for start, rows in zip(starts, made, strict=False)]
     return [replace(rows, values=part) for rows, part in zip(made, own, strict=True)]
 
 
-def _compile_rows(universe: Universe, statement: Statement) -> list[Rows]:
-    if isinstance(statement, Margin):
-        return [_margin(universe, statement)]
-    if isinstance(statement, Subset):
-        return [_subset(universe, statement)]
-    if isinstance(statement, Areas):
-        return list(_areas(universe, statement))
-    return [_linear(universe, statement)]
+def _compile_rows(universe: Universe, constraint: Constraint) -> list[Rows]:
+    if isinstance(constraint, Margin):
+        return [_margin(universe, constraint)]
+    if isinstance(constraint, Subset):
+        return [_subset(universe, constraint)]
+    if isinstance(constraint, Areas):
+        return list(_areas(universe, constraint))
+    return [_linear(universe, constraint)]
 
 
-def _margin(universe: Universe, statement: Margin) -> RowFamily:
-    levels = groupings(universe, statement.columns, str(statement), statement.groupings)
+def _margin(universe: Universe, constraint: Margin) -> RowFamily:
+    levels = groupings(universe, constraint.columns, str(constraint), constraint.groupings)
     whole = np.ones(len(universe), dtype=np.bool_)
-    return _by(universe, str(statement), statement.kind, whole, statement.columns, levels)
+    return _by(universe, str(constraint), constraint.kind, whole, constraint.columns, levels)
 
 
 def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: Sequence[str], levels: Sequence[Grouping]) -> RowFamily:
@@ -237,43 +237,43 @@ def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: 
     return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of, levels=tuple(one.level for one in levels))
 
 
-def _subset(universe: Universe, statement: Subset) -> RowFamily:
-    if statement.condition is not None:
-        mask = cells_meeting(statement.condition, universe)
+def _subset(universe: Universe, constraint: Subset) -> RowFamily:
+    if constraint.condition is not None:
+        mask = cells_meeting(constraint.condition, universe)
     else:
-        assert statement.column is not None
-        _check_columns(universe, (statement.column,), str(statement))
-        codes = statement.codes if statement.codes is not None else _under(universe, statement)
-        mask = _having(universe, statement.column, codes, str(statement))
-    levels = groupings(universe, statement.by, str(statement), statement.groupings)
+        assert constraint.column is not None
+        _check_columns(universe, (constraint.column,), str(constraint))
+        codes = constraint.codes if constraint.codes is not None else _under(universe, constraint)
+        mask = _having(universe, constraint.column, codes, str(constraint))
+    levels = groupings(universe, constraint.by, str(constraint), constraint.groupings)
     if not mask.any():
-        raise InvalidStatement(f"{statement} selects no cell. Check the codes against the table's.")
-    return _by(universe, str(statement), statement.kind, mask, statement.by, levels)
+        raise InvalidConstraint(f"{constraint} selects no cell. Check the codes against the table's.")
+    return _by(universe, str(constraint), constraint.kind, mask, constraint.by, levels)
 
 
-def _areas(universe: Universe, statement: Areas) -> Iterator[RowFamily]:
+def _areas(universe: Universe, constraint: Areas) -> Iterator[RowFamily]:
     """Neighbours in the list without a code in common share one family: thousands of places cost one array, not thousands."""
-    _check_columns(universe, (statement.column, *statement.by), str(statement))
-    declared = universe.codes.places(statement.column)
+    _check_columns(universe, (constraint.column, *constraint.by), str(constraint))
+    declared = universe.codes.places(constraint.column)
     packs: list[tuple[set[str], list[tuple[str, tuple[str, ...]]]]] = []
-    for name, codes in statement.sets:
-        _check_known(statement.column, codes, declared, f"area {name!r}")
+    for name, codes in constraint.sets:
+        _check_known(constraint.column, codes, declared, f"area {name!r}")
         if not codes:
-            raise InvalidStatement(f"area {name} selects no cell. Check the codes against the table's.")
+            raise InvalidConstraint(f"area {name} selects no cell. Check the codes against the table's.")
         if packs and packs[-1][0].isdisjoint(codes):  # only the last pack, so that rows stay in the order stated
             packs[-1][0].update(codes)
             packs[-1][1].append((name, codes))
         else:
             packs.append((set(codes), [(name, codes)]))
     for _, areas in packs:
-        yield _pack_areas(universe, statement, areas)
+        yield _pack_areas(universe, constraint, areas)
 
 
-def _pack_areas(universe: Universe, statement: Areas, areas: list[tuple[str, tuple[str, ...]]]) -> RowFamily:
+def _pack_areas(universe: Universe, constraint: Areas, areas: list[tuple[str, tuple[str, ...]]]) -> RowFamily:
     area_of = {code: place for place, (_, codes) in enumerate(areas) for code in codes}
-    of_code = np.array([area_of.get(code, -1) for code in universe.codes[statement.column]], dtype=np.int64)
-    area = of_code[universe.code_indices(statement.column)]
-    by, codes = universe.group(statement.by)
+    of_code = np.array([area_of.get(code, -1) for code in universe.codes[constraint.column]], dtype=np.int64)
+    area = of_code[universe.code_indices(constraint.column)]
+    by, codes = universe.group(constraint.by)
     keys = np.where(area >= 0, area * len(codes) + by, -1)
     present, group = np.unique(keys, return_inverse=True)
     group = group.astype(np.int64)
@@ -282,18 +282,20 @@ def _pack_areas(universe: Universe, statement: Areas, areas: list[tuple[str, tup
     parts = (present // len(codes)).astype(np.int32)
     names = tuple(name for name, _ in areas)
     own = codes[present % len(codes)]
-    return RowFamily(str(statement), statement.kind, group, len(present), statement.by, own, universe, names, parts)
+    return RowFamily(str(constraint), constraint.kind, group, len(present), constraint.by, own, universe, names, parts)
 
 
-def _under(universe: Universe, statement: Subset) -> tuple[str, ...]:
-    assert statement.column is not None
-    assert statement.node is not None
-    hierarchy = universe.hierarchies.get(statement.column)
+def _under(universe: Universe, constraint: Subset) -> tuple[str, ...]:
+    assert constraint.column is not None
+    assert constraint.node is not None
+    hierarchy = universe.hierarchies.get(constraint.column)
     if hierarchy is None:
-        raise InvalidStatement(f"{statement}: column {statement.column!r} has no hierarchy. Declare one, or list the codes.")
-    if statement.node not in hierarchy.nodes:
-        raise InvalidStatement(f"{statement}: the hierarchy of {statement.column!r} has no node {statement.node!r}. Check its spelling.")
-    return hierarchy.leaves(statement.node)
+        raise InvalidConstraint(f"{constraint}: column {constraint.column!r} has no hierarchy. Declare one, or list the codes.")
+    if constraint.node not in hierarchy.nodes:
+        raise InvalidConstraint(
+            f"{constraint}: the hierarchy of {constraint.column!r} has no node {constraint.node!r}. Check its spelling."
+        )
+    return hierarchy.leaves(constraint.node)
 
 
 def _having(universe: Universe, column: str, codes: Sequence[str], what: str) -> NDArray[np.bool_]:
@@ -307,30 +309,32 @@ def _having(universe: Universe, column: str, codes: Sequence[str], what: str) ->
 def _check_known(column: str, codes: Sequence[str], declared: Mapping[str, int], what: str) -> None:
     unknown = [code for code in codes if code not in declared]
     if unknown:
-        raise InvalidStatement(f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling.")
+        raise InvalidConstraint(
+            f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling."
+        )
 
 
-def _linear(universe: Universe, statement: Linear) -> LinearRows:
-    matrix = integer_matrix(statement.matrix)
+def _linear(universe: Universe, constraint: Linear) -> LinearRows:
+    matrix = integer_matrix(constraint.matrix)
     if universe.rows_moved:
-        raise InvalidStatement(
+        raise InvalidConstraint(
             "linear(): a matrix has one column for each cell in the table's order, and the rows of the source stood in another: they were "
             "put in the order of their codes, since nobody declared them public. Sort the source by its codes, or declare the list of "
             "cells public (public = true)."
         )
     if matrix.shape[0] == 0:
-        raise InvalidStatement("linear(): the matrix has no rows. Leave the statement out, or give at least one row.")
+        raise InvalidConstraint("linear(): the matrix has no rows. Leave the constraint out, or give at least one row.")
     if matrix.shape[1] != len(universe):
-        raise InvalidStatement(
+        raise InvalidConstraint(
             f"linear(): the matrix has {matrix.shape[1]} columns, but the table has {len(universe)} cells. Give one column for each cell."
         )
-    names = statement.names if statement.names is not None else tuple(f"row {i + 1}" for i in range(matrix.shape[0]))
+    names = constraint.names if constraint.names is not None else tuple(f"row {i + 1}" for i in range(matrix.shape[0]))
     if len(names) != matrix.shape[0]:
-        raise InvalidStatement(f"linear(): {len(names)} names for {matrix.shape[0]} rows. Give one for each row.")
+        raise InvalidConstraint(f"linear(): {len(names)} names for {matrix.shape[0]} rows. Give one for each row.")
     empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
     if len(empty):
-        raise InvalidStatement(f"linear(): row {names[int(empty[0])]!r} selects no cell. Remove it.")
-    return LinearRows(str(statement), statement.kind, matrix, names, None)
+        raise InvalidConstraint(f"linear(): row {names[int(empty[0])]!r} selects no cell. Remove it.")
+    return LinearRows(str(constraint), constraint.kind, matrix, names, None)
 
 
 def integer_matrix(matrix: Any) -> csr_array:
@@ -340,11 +344,11 @@ def integer_matrix(matrix: Any) -> csr_array:
     try:
         given = matrix if issparse(matrix) else np.asarray(matrix)
     except ValueError:
-        raise InvalidStatement("A matrix of kept rows has rows of equal length. Got rows of different lengths.") from None
+        raise InvalidConstraint("A matrix of kept rows has rows of equal length. Got rows of different lengths.") from None
     if given.ndim != 2:
-        raise InvalidStatement(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
+        raise InvalidConstraint(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
     if not (given.dtype.kind in "iu" or 0 in given.shape):
-        raise InvalidStatement(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
+        raise InvalidConstraint(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
     _check_entries(matrix.tocoo().data if issparse(matrix) else np.asarray(given))
     sparse = csr_array(given, dtype=np.int64, copy=True)
     sparse.sum_duplicates()
@@ -355,7 +359,7 @@ def integer_matrix(matrix: Any) -> csr_array:
 
 def _check_entries(entries: NDArray[Any]) -> None:
     if entries.size and (int(entries.max()) >= 2**31 or int(entries.min()) <= -(2**31)):
-        raise InvalidStatement("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
+        raise InvalidConstraint("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
 
 
 def _coefficient_sums(matrix: csr_array) -> NDArray[np.float64]:
@@ -374,7 +378,7 @@ def _family_matrix(family: RowFamily) -> csr_array:
 def _check_columns(universe: Universe, columns: Sequence[str], what: str) -> None:
     for column in columns:
         if column not in universe.codes:
-            raise InvalidStatement(f"{what}: there is no column {column!r}. The table has {', '.join(universe.columns)}.")
+            raise InvalidConstraint(f"{what}: there is no column {column!r}. The table has {', '.join(universe.columns)}.")
 
 
 def _check_total(counts: Ints) -> None:
@@ -384,12 +388,12 @@ def _check_total(counts: Ints) -> None:
         raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")
 
 
-def broken_statements(kept: Kept, counts: Ints) -> Iterator[tuple[int, Rows]]:
-    """Return the statements, by number from 1, whose declared values differ from the counts. Which sums differ, and by how much, is not
+def broken_constraints(kept: Kept, counts: Ints) -> Iterator[tuple[int, Rows]]:
+    """Return the constraints, by number from 1, whose declared values differ from the counts. Which sums differ, and by how much, is not
     said: it would reveal counts.
     """
     found: set[int] = set()
-    for number, rows in zip(kept.statement_of, kept.rows, strict=True):
+    for number, rows in zip(kept.constraint_of, kept.rows, strict=True):
         if rows.values is not None and number not in found and _differs(rows, counts).any():
             found.add(number)
             yield number, rows

@@ -188,7 +188,7 @@ def _bounds_of(row: Ints, size: int) -> tuple[tuple[Bound, ...], tuple[Bound, ..
 
 
 def check_possible(given: Inequalities, universe: Universe | None, kept: Kept | None, totals: Sequence[Ints] | None) -> None:
-    """Refuse bounds that contradict each other, or a total whose value is public: declared with its statement, or published.
+    """Refuse bounds that contradict each other, or a total whose value is public: declared with its constraint, or published.
 
     Guarantees:  nothing confidential is looked at; a message names cells, bounds and public totals. Each row and each total is compared
                  with the bounds of its own cells, and with rows and totals that are the same sum up to a factor. Others that only

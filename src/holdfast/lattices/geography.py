@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import nearest
-from holdfast.errors import InvalidParameter, InvalidStatement, NothingLeft
+from holdfast.errors import InvalidConstraint, InvalidParameter, NothingLeft
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.trees import Tree
 from holdfast.tables.universe import Universe
@@ -281,14 +281,14 @@ def _arrange(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Int
 def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
     """For each level from "total" to the finest the masks of the margins kept there, closed under subsets and under going up.
 
-    InvalidStatement where a kept total is no margin of units of a level.
+    InvalidConstraint where a kept total is no margin of units of a level.
     """
     families: list[set[int]] = [set() for _ in found.names]
     for rows in kept.rows:
         match = _match_margin(rows, found) if isinstance(rows, RowFamily) else None
         if match is None:
-            raise InvalidStatement(
-                f"{rows.statement} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
+            raise InvalidConstraint(
+                f"{rows.constraint} is no margin at one of the levels {', '.join(map(repr, found.names))}, and weights by level "
                 "are drawn exactly for such totals only. Keep a margin of all units of a level, or leave levels out."
             )
         level, mask = match

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
+from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
-from holdfast.invariants.statements import Statement
 from holdfast.lattices import algebra
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns
@@ -54,12 +54,12 @@ class Lattice:
 
     @classmethod
     def from_kept(cls, kept: Kept, zeros: Ints | None = None) -> Lattice:
-        """The lattice of compiled statements; group codes are used as they are, no matrix is built. `zeros`: further cells that no move
+        """The lattice of compiled constraints; group codes are used as they are, no matrix is built. `zeros`: further cells that no move
         changes.
         """
         self = cls.__new__(cls)
         if zeros is not None:
-            kept = Kept(kept.universe, (*kept.rows, _single_cells(kept.universe, zeros)), (*kept.statement_of, 0))
+            kept = Kept(kept.universe, (*kept.rows, _single_cells(kept.universe, zeros)), (*kept.constraint_of, 0))
         linear = [rows.matrix for rows in kept.linear]
         families, counts = [rows.group for rows in kept.families], [rows.count for rows in kept.families]
         self._set_up(len(kept.universe), families, counts, _stack(linear), kept=kept, zeros=zeros)
@@ -98,7 +98,7 @@ class Lattice:
 
     @property
     def kept(self) -> Kept | None:
-        """The compiled statements; None for a lattice made from a matrix."""
+        """The compiled constraints; None for a lattice made from a matrix."""
         return self._kept
 
     @property
@@ -242,7 +242,7 @@ class Lattice:
         return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
 
 
-def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
+def lattice(universe: Universe | Table, keep: Iterable[Constraint]) -> Lattice:
     """The lattice of moves that keep these totals over a universe; of a table only the universe is read.
 
     Refuses kept totals that leave nothing to protect, and values that contradict one another; warns when little is left.
@@ -250,7 +250,7 @@ def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
     if not isinstance(universe, Table | Universe):
         raise InvalidParameter(f"A lattice needs a Table or a Universe, and the kept totals. Got {type(universe).__name__}.")
     own = universe.universe if isinstance(universe, Table) else universe
-    stated = keep if isinstance(keep, Statement) else tuple(keep)
+    stated = keep if isinstance(keep, Constraint) else tuple(keep)
     check_margins(own, stated)
     kept = compile_rows(own, stated)
     check_values(kept)
@@ -268,7 +268,7 @@ def lattice(universe: Universe | Table, keep: Iterable[Statement]) -> Lattice:
 
 
 def _misfit_text(found: Misfit, kept: Kept) -> str:
-    stated = [kept.families[number].statement for number in found.families if number >= 0]
+    stated = [kept.families[number].constraint for number in found.families if number >= 0]
     if not found.families:
         return "The cells are not all combinations of the columns' codes, so that no method for products draws them."
     if len(stated) < 2:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 
-from holdfast.invariants.statements import Margin, Statement
+from holdfast.invariants.constraints import Constraint, Margin
 from holdfast.lattices import components, levels
 from holdfast.lattices.reduction import largest_sets
 from holdfast.tables import Universe
@@ -27,9 +27,9 @@ def smallest_secret(sizes: Mapping[str, int], margins: Iterable[Sequence[str]]) 
     return None
 
 
-def check_margins(universe: Universe, stated: Statement | Sequence[Statement]) -> None:
+def check_margins(universe: Universe, stated: Constraint | Sequence[Constraint]) -> None:
     """Refuse margins of a full product that cannot be looked at, before they are compiled."""
-    if isinstance(stated, Statement) or not universe.is_product or not all(isinstance(one, Margin) for one in stated):
+    if isinstance(stated, Constraint) or not universe.is_product or not all(isinstance(one, Margin) for one in stated):
         return
     columns = {frozenset(one.columns) for one in stated if isinstance(one, Margin)}
     sizes = {column: universe.code_count(column) for column in universe.columns}

@@ -1,7 +1,7 @@
 """Nested sums first: replace each set by itself minus its children.
 
-A family is one group number per cell (-1: none), the rows of one statement. If a group g of one family lies inside what is left of a group
-f of another, and comes before f in the order of (size, statement), then g's cells are taken out of f: f's row becomes its own minus g's.
+A family is one group number per cell (-1: none), the rows of one constraint. If a group g of one family lies inside what is left of a group
+f of another, and comes before f in the order of (size, constraint), then g's cells are taken out of f: f's row becomes its own minus g's.
 Since every row only ever loses rows that come before it in that order, the change of rows is unitriangular: rows before and after span
 the same integer space. A group left without cells was implied by others: a redundant row. Of equal sets the one stated first stays.
 
@@ -147,7 +147,7 @@ class _Sets:
         self._rows_of: list[list[int]] = []
         known: dict[bytes, int] = {}
         self.first_number: dict[int, int] = {}
-        """Keep the first of families that are one array, as statements that repeat another one have."""
+        """Keep the first of families that are one array, as constraints that repeat another one have."""
         for number, (family, count) in enumerate(zip(families, counts, strict=True)):
             same = self.first_number.setdefault(id(family), number)
             self._rows_of.append(self._rows_of[same] if same < number else self._add(number, family, count, known))

@@ -31,13 +31,13 @@ def redundant_names(kept: Kept, reduced: Reduced, blocks: Blocks) -> Iterator[st
 
     Complete for up to MOST_ROWS rows over few different columns; beyond that rows of nested sets and of grids only.
     """
-    texts = {(rows.statement, number) for rows, number in zip(kept.rows, kept.statement_of, strict=True)}
-    repeated = {statement for statement, times in Counter(statement for statement, _ in texts).items() if times > 1}
+    texts = {(rows.constraint, number) for rows, number in zip(kept.rows, kept.constraint_of, strict=True)}
+    repeated = {constraint for constraint, times in Counter(constraint for constraint, _ in texts).items() if times > 1}
     families = [place for place, rows in enumerate(kept.rows) if isinstance(rows, RowFamily)]
 
     def name(place: int, row: int) -> str:
         rows = kept.rows[place]
-        return f"{rows.name(row)} (statement {kept.statement_of[place]})" if rows.statement in repeated else rows.name(row)
+        return f"{rows.name(row)} (constraint {kept.constraint_of[place]})" if rows.constraint in repeated else rows.name(row)
 
     left: list[tuple[int, int]] = []
     implied = dict(zip(families, (set(redundant.tolist()) for redundant in reduced.redundant), strict=True))

@@ -64,7 +64,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "mechanism": lambda value: isinstance(value, str) and len(value) <= MAX_NAME,
     "parameters": lambda value: isinstance(value, Mapping),
     "universe": lambda value: isinstance(value, Mapping),
-    "statements": lambda value: isinstance(value, list) and all(isinstance(one, Mapping) for one in value),
+    "constraints": lambda value: isinstance(value, list) and all(isinstance(one, Mapping) for one in value),
     "revision_of": lambda value: value is None or _is_name(value),
     "noise": lambda value: isinstance(value, Mapping),
     "stream_version": _is_number,

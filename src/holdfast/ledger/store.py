@@ -309,10 +309,10 @@ def _explain(error: Exception, label: str, write: bool) -> LedgerProblem:
         (("disk is full", "no space left"), LedgerProblem, "cannot grow: the disk is full"),
         (("no such table", "no such column", "undefinedtable", "undefinedcolumn"), LedgerBroken, "lacks a table or column. Restore a copy"),
     )
-    kind, words = next(
-        ((kind, words) for signs, kind, words in known if any(sign in said for sign in signs)),
+    kind, complaint = next(
+        ((kind, complaint) for signs, kind, complaint in known if any(sign in said for sign in signs)),
         (LedgerProblem, f"cannot be used ({type(error).__name__}). Check that it can be reached, and with which user"),
     )
     # A connection may break after the commit was sent: then only the ledger knows.
     asks = " Whether this step was recorded, the ledger tells: ask it for the release, and repeat the step." if write else ""
-    return kind(f"{label[0].upper()}{label[1:]} {words}.{asks}")
+    return kind(f"{label[0].upper()}{label[1:]} {complaint}.{asks}")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.channels import Facts
-from holdfast.errors import InexactParameter, InvalidParameter, InvalidStatement
+from holdfast.errors import InexactParameter, InvalidConstraint, InvalidParameter
 from holdfast.invariants.inequalities import Inequality, column_values, columns_named, fields_of, inequalities_from, inequality_rows
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
@@ -114,7 +114,7 @@ def rows_key(key: Key, raw: object) -> tuple[Inequality, ...]:
     for place, row in enumerate(raw, 1):
         try:
             made += inequalities_from(row)
-        except InvalidStatement as problem:
+        except InvalidConstraint as problem:
             raise InvalidKey(key.name, f"row {place}: {problem} Write {key.line}.") from None
     return tuple(made)
 

@@ -13,8 +13,8 @@ from holdfast.channels.layout import BoundsLayout
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
+from holdfast.invariants.constraints import is_whole
 from holdfast.invariants.inequalities import Inequality
-from holdfast.invariants.statements import is_whole
 from holdfast.lattices.bounded_blocks import bounded_blocks, check_possible
 from holdfast.lattices.norms import L1, L2
 from holdfast.lattices.shapes import Pinned

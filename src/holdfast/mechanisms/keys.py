@@ -140,14 +140,14 @@ def whole_number(least: int) -> Reader:
     return read
 
 
-def one_of(*words: str) -> Reader:
+def one_of(*choices: str) -> Reader:
     """Reads one of these words."""
 
-    @declare_shape({"enum": list(words)})
+    @declare_shape({"enum": list(choices)})
     def read(key: Key, raw: object) -> str:
-        if not isinstance(raw, str) or raw not in words:
-            listed = ", ".join(f'"{word}"' for word in words)
-            raise InvalidKey(key.name, f"must be one of {listed}. Got {GOT}.", words)
+        if not isinstance(raw, str) or raw not in choices:
+            listed = ", ".join(f'"{word}"' for word in choices)
+            raise InvalidKey(key.name, f"must be one of {listed}. Got {GOT}.", choices)
         return raw
 
     return read

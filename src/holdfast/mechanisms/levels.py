@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import list_names, nearest, shorten
-from holdfast.errors import InvalidParameter, InvalidStatement
+from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exact.parameters import exact_fraction
 from holdfast.exposure.zeros import Zeros
 from holdfast.lattices.blocks import Blocks
@@ -215,7 +215,7 @@ def arrange_levels(facts: Facts, names: list[LevelName]) -> tuple[Geography, tup
     found = geography(facts.universe, names)
     try:
         return found, kept_margins(facts.kept, found)
-    except InvalidStatement:
+    except InvalidConstraint:
         named = [name for rows in facts.kept.families for name in (*rows.columns, *rows.levels)]
         more = {name for name in named if name not in found.names and name not in found.margins}
         if not more:

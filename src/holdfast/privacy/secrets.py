@@ -57,7 +57,7 @@ def secrets_of(lattice: Lattice, protect: str = "person", max_records: int = 1) 
 
     Given:       max_records >= 1: the records one protected unit may have; by moving them all it changes the table by at most
                  2 max_records in l1.
-    Guarantees:  see Secrets; from the kept statements and the universe alone, never from counts. NothingLeft where no move is left.
+    Guarantees:  see Secrets; from the kept constraints and the universe alone, never from counts. NothingLeft where no move is left.
     """
     max_records = at_least_one(max_records, "max_records")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")

@@ -23,7 +23,7 @@ def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | N
 
     Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes, with formulas
                  marked if so.
-    Guarantees:  depends on the kept statements and the list of cells alone. The list holds codes, no counts; no other file is touched.
+    Guarantees:  depends on the kept constraints and the list of cells alone. The list holds codes, no counts; no other file is touched.
     """
     cells = len(exposure.fixed)
     if allowed is None or cells == allowed:

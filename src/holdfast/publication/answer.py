@@ -16,7 +16,7 @@ from holdfast.channels import Facts
 from holdfast.engines.local import Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants import linear
-from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
+from holdfast.invariants.constraints import Areas, Constraint, Linear, Margin, Subset
 from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.grid_rounding import movement, to_grid
 from holdfast.mechanisms.mechanism import Mechanism
@@ -90,11 +90,11 @@ def answer(
     check_on_grid(on_grid)
     query = read_answers(values, histogram, on_grid=on_grid)
     cells = answer_universe(len(query.values), universe, names)
-    statements = read_invariants(keep, len(cells))
-    moves = lattice(cells, statements)
+    constraints = read_invariants(keep, len(cells))
+    moves = lattice(cells, constraints)
     grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
     table = on_the_grid(query.values, moves, grid, value=value, protect=protect, name=name)
-    return release(table, statements, mechanism, key, ledger, release_id, progress=progress, **others)
+    return release(table, constraints, mechanism, key, ledger, release_id, progress=progress, **others)
 
 
 def _for_the_grid(mechanism: object) -> SubspaceMechanism:
@@ -158,8 +158,8 @@ def answer_universe(count: int, universe: Universe | None, names: Sequence[str] 
     return universe
 
 
-def read_invariants(invariants: Any, cells: int) -> list[Statement]:
-    """Statements as given, or the rows of a rational matrix, each scaled to whole numbers."""
+def read_invariants(invariants: Any, cells: int) -> list[Constraint]:
+    """Constraints as given, or the rows of a rational matrix, each scaled to whole numbers."""
     if isinstance(invariants, Margin | Subset | Areas | Linear):
         invariants = [invariants]
     if isinstance(invariants, Sequence) and all(isinstance(given, Margin | Subset | Areas | Linear) for given in invariants):

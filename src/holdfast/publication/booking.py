@@ -3,8 +3,8 @@
     reserve -> draw -> stage (complete, synced, checksum in the ledger) -> commit -> rename -> publish -> close
 
 Nothing has the final name before its spend is committed. What is interrupted before it is staged is drawn again from the sealed key: the
-same bytes. From staged on it is only renamed. Other data, other statements or another version of the streams are refused. A release without
-a ledger goes the same way; its steps of account do nothing.
+same bytes. From staged on it is only renamed. Other data, other kept totals or another version of the streams are refused. A release
+without a ledger goes the same way; its steps of account do nothing.
 """
 
 from __future__ import annotations
@@ -372,7 +372,7 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     """Refuse to resume a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
     asked = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint)
-    same = ("mechanism", "parameters", "protect", "max_records", "universe", "statements", "revision_of", "answers", DISJOINT)
+    same = ("mechanism", "parameters", "protect", "max_records", "universe", "constraints", "revision_of", "answers", DISJOINT)
     if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 

@@ -41,7 +41,8 @@ from holdfast.tables.labels import ColumnLabels, Labels
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION = "4.0"
-"""4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for.
+"""4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
+a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
 3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
@@ -94,7 +95,7 @@ class ReleaseInfo(CardPart):
         description="Earlier releases with which this one was declared to share no person: the ledger adds their charges only where "
         "other releases that may share people connect them; else the larger sum counts. Null if nothing was declared: then they add up."
     )
-    ledger_words: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
+    ledger_text: Text = Field(description="Whether the release was recorded in a ledger, and what it means if not, in a sentence.")
     signer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         description="Public key of the office that signs this card, as in the signature; null if it is not signed. A card that names a "
         "signer and has no signature was changed."
@@ -191,7 +192,7 @@ class ZerosInfo(CardPart):
     """Cells that take no noise because a kept total is 0 and counts are not negative."""
 
     status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
-    rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept statements and totals.")
+    rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept constraints and totals.")
     cells: Count = Field(description="How many there are, without those that the kept totals fix whatever their values are.")
     under: Count = Field(
         description="How many cells lie under a kept total of 0, counted in the same way: those beyond `cells` are drawn like others. 0 "
@@ -200,19 +201,19 @@ class ZerosInfo(CardPart):
     digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
         description="SHA-256 of the numbers of all cells left out, counted from 0 in the order of the table, 8 bytes each, lowest first."
     )
-    words: Text = Field(description="The same in a sentence.")
+    text: Text = Field(description="The same in a sentence.")
 
 
 class KeptInfo(CardPart):
     """What holds exactly in the released table."""
 
-    statements: Texts = Field(description="Kept totals, as stated. Each is published without noise; every single total is in kept.csv.")
-    identities: Texts = Field(description="Statements that hold for every data set, such as structural zeros. They expose nothing.")
+    constraints: Texts = Field(description="Kept totals, as stated. Each is published without noise; every single total is in kept.csv.")
+    identities: Texts = Field(description="Constraints that hold for every data set, such as structural zeros. They expose nothing.")
     definitions: Annotated[tuple[dict[str, Any], ...], Strict(False)] = Field(
-        description="The statements and identities in full, as plain values, so that a program can add up the table again."
+        description="The constraints and identities in full, as plain values, so that a program can add up the table again."
     )
     revision: Revision | None = Field(description="The earlier release that this one revises; null if it revises none.")
-    totals: Count = Field(description="Number of kept totals that the statements make.")
+    totals: Count = Field(description="Number of kept totals that the constraints make.")
     independent: Count = Field(description="How many of the kept sums do not follow from the others.")
     free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")
     zeros: ZerosInfo
@@ -227,7 +228,7 @@ class ExposedInfo(CardPart):
     names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
     complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
-    words: Text = Field(description="What is exposed, in a sentence.")
+    text: Text = Field(description="What is exposed, in a sentence.")
 
 
 class MechanismInfo(CardPart):
@@ -241,7 +242,7 @@ class MechanismInfo(CardPart):
         description="The probability law of the noise as a formula, complete enough to compute it; for a Markov chain, the law it aims at."
     )
     identity: Sha256 = Field(
-        description="Digest of the law with its exact parameters, the list of cells and the kept statements. Two releases of equal id and "
+        description="Digest of the law with its exact parameters, the list of cells and the kept constraints. Two releases of equal id and "
         "identity would be two noisy copies of one release."
     )
 
@@ -329,7 +330,7 @@ class ExpectedError(CardPart):
         description="Relative standard error of figures that were estimated from draws of the public law; 0 for exact ones and bounds, "
         "null where the draws were too few to say."
     )
-    words: Text = Field(description="The same in a sentence.")
+    text: Text = Field(description="The same in a sentence.")
     cells_not_estimated: Count = Field(description="Number of cells of which nothing is said, because draws of their noise take too long.")
     margins: Annotated[tuple[MarginSpread, ...], Strict(False)] = Field(description="Standard deviation of sums of cells, by name.")
     levels: Annotated[tuple[LevelSpread, ...], Strict(False)] = Field(
@@ -461,11 +462,11 @@ def problems(text: str) -> list[str]:
         Card.from_json(text)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
-        return list(dict.fromkeys(_in_words(str(detail["type"]), detail["loc"], values) for detail in details))  # unions complain twice
+        return list(dict.fromkeys(_in_text(str(detail["type"]), detail["loc"], values) for detail in details))  # unions complain twice
     return []
 
 
-def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
+def _in_text(kind: str, loc: Sequence[int | str], values: Any) -> str:
     if kind == "json_invalid":
         return "The card: found text that is not JSON, expected a JSON object."
     if kind == "digits":
@@ -476,7 +477,7 @@ def _in_words(kind: str, loc: Sequence[int | str], values: Any) -> str:
         return f"{_path(loc)}: found a field that is not known, expected only the fields of card.schema.json."
     path, node = _resolve(loc)
     if loc and loc[-1] == "[key]":
-        return f"{_path(path[:-1])}: found the name {_quote_name(str(path[-1]))}, expected {_key_words(_resolve(path[:-1])[1])}."
+        return f"{_path(path[:-1])}: found the name {_quote_name(str(path[-1]))}, expected {_key_text(_resolve(path[:-1])[1])}."
     if kind == "missing":
         return f"{_path(path)}: found nothing, expected {_expected_kind(node)}."
     for part in path:
@@ -538,7 +539,7 @@ def _expected_kind(node: Mapping[str, Any]) -> str:
     return f"{_KINDS[node['type']]}{at_least}"
 
 
-def _key_words(node: Mapping[str, Any]) -> str:
+def _key_text(node: Mapping[str, Any]) -> str:
     patterns = node.get("patternProperties")
     return f"names of the form {' or '.join(patterns)}" if patterns else "names that are not empty"
 

@@ -55,4 +55,4 @@ class AnswersInfo(CardPart):
         description="Between which data sets the promise holds: those with the same invariants. This is less than [GGY22] Definition 2.5, "
         "which covers neighbours whose invariants differ."
     )
-    words: Text = Field(description="The same in words.")
+    text: Text = Field(description="The same in words.")

@@ -56,7 +56,7 @@ def make_card(
     }
     made = {
         "schema_version": SCHEMA_VERSION,
-        "release": {**said, "ledger_words": recorded_sentence(said["ledger"])},
+        "release": {**said, "ledger_text": recorded_sentence(said["ledger"])},
         "table": table,
         "kept": {**fields["kept"], "definitions": facts.definitions, "revision": revision},
         "exposed": exposed_fields(exposure, plan.guarantee.exposed.columns),
@@ -78,7 +78,7 @@ def _revision(release: Release) -> dict[str, Any] | None:
     if release.order.revises is None:
         return None
     earlier, rows = release.order.revises
-    before = {(statement, name): total for statement, name, total in rows}
+    before = {(constraint, name): total for constraint, name, total in rows}
     changed = [(n, before[s, n], t) for s, n, t in release.kept_rows if (s, n) in before and before[s, n] != t]
     return {
         "of": earlier,
@@ -106,7 +106,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
         "answers",
         "per_distance",
         "sentences",
-        "words",
+        "text",
     )
     squared = "distance squared" if guarantee["distances_are_squared"] else "distance"
     secret, person = guarantee["smallest_secret"], guarantee["per_person"]

@@ -60,7 +60,7 @@ class AskedInfo(CardPart):
         "unit of distance between two tables; null if the noise itself was asked for."
     )
     parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
-    words: Text = Field(description="The same in words.")
+    text: Text = Field(description="The same in words.")
 
 
 class GuaranteeInfo(CardPart):
@@ -95,4 +95,4 @@ class GuaranteeInfo(CardPart):
     sentences: Texts = Field(
         description="The promise in plain sentences, without the budget asked for and names of exposed cells: see asked and exposed."
     )
-    words: Text = Field(description="All of it in one paragraph.")
+    text: Text = Field(description="All of it in one paragraph.")

@@ -30,7 +30,7 @@ from holdfast.wording.cellkey import (
     STOPPED,
     distance_sentence,
     gap_sentence,
-    key_size_words,
+    key_size_text,
     meaning_sentences,
     missed_sentence,
     other_noise_refusal,
@@ -39,7 +39,7 @@ from holdfast.wording.cellkey import (
     perturbed_sentences,
     standing_sentence,
 )
-from holdfast.wording.cellkey_losses import counts_words
+from holdfast.wording.cellkey_losses import counts_text
 from holdfast.wording.endings import Stands
 from holdfast.wording.formulas import formulas_warning
 
@@ -82,7 +82,7 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
             "keeps_zeros": shown is not None,
         },
         "losses": {
-            "counts": counts_words(losses),
+            "counts": counts_text(losses),
             "worst": losses.worst_count(epsilons[POINTS // 3]),
             "plateau": losses.plateau,
             "plateau_epsilon": losses.plateau_epsilon,
@@ -95,8 +95,8 @@ def check_fields(table: PerturbationTable, *, name: str, law: Design | None = No
         "key_sizes": [_size_fields(filled, law, size, epsilons) for size in sizes],
     }
     for made in fields["key_sizes"]:
-        made["words"] = key_size_words(made)
-    return {**fields, "words": meaning_sentences(losses, with_zeros)}
+        made["text"] = key_size_text(made)
+    return {**fields, "text": meaning_sentences(losses, with_zeros)}
 
 
 def design_fields(made: Design, key_size: int) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def design_fields(made: Design, key_size: int) -> dict[str, Any]:
         },
     }
     missed = missed_sentence(fields) if reached.upper > made.delta else None
-    return {**fields, "missed": missed, "check": {**check, "words": [*([missed] if missed else []), *check["words"]]}}
+    return {**fields, "missed": missed, "check": {**check, "text": [*([missed] if missed else []), *check["text"]]}}
 
 
 def _other_fields(law: NoiseLaw, epsilon: Fraction, gamma: str | None) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def perturbed_fields(made: Perturbed) -> dict[str, Any]:
     """The summary of published tables, JSON-ready: no true count, key or noise enters."""
     gaps = [{**gap._asdict(), "mean": str(gap.mean)} for gap in made.gaps]
     for gap in gaps:
-        gap["words"] = gap_sentence(gap)
+        gap["text"] = gap_sentence(gap)
     tables = [{"name": name, "file": f"{name}.csv", "cells": frame.num_rows} for name, frame in made.tables.items()]
     return {
         "schema": SCHEMA,
@@ -154,8 +154,8 @@ def perturbed_fields(made: Perturbed) -> dict[str, Any]:
         "settings": dict(made.settings),
         "tables": tables,
         "gaps": gaps,
-        "words": perturbed_sentences(made.settings),
-        "distance_words": distance_sentence(made.settings),
+        "text": perturbed_sentences(made.settings),
+        "distance_text": distance_sentence(made.settings),
     }
 
 
@@ -225,15 +225,17 @@ def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) 
     return bool(others) and any(OTHER_RECORDS in release.facts and release.seq > others[0].seq for release in said)
 
 
-def standing(ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, words: Sequence[str]) -> Callable[[], Stands]:
-    """A function that says what is true of a release that was stopped: from the ledger, and from whether its folder is there. `words`: how
-    the ledger is named in other commands.
+def standing(
+    ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, options: Sequence[str]
+) -> Callable[[], Stands]:
+    """A function that says what is true of a release that was stopped: from the ledger, and from whether its folder is there. `options`:
+    how the ledger is named in other commands.
     """
 
     def tell() -> Stands:
         found = None if ledger is None else ledger.reservation(dataset, release_id)
         is_there = folder.exists()
-        return Stands(standing_sentence(None if found is None else found.state, is_there, dataset, release_id, words), is_there)
+        return Stands(standing_sentence(None if found is None else found.state, is_there, dataset, release_id, options), is_there)
 
     return tell
 
@@ -271,7 +273,7 @@ def publish_perturbed(
         facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(noise)}
         facts |= {} if other_records is None else {OTHER_RECORDS: text_of(other_records, "other_records")}
         held, other = _reserve(book, dataset, release_id, facts, allow_other_noise)
-        fields["words"] += [other_noise_sentence(other)] if other else []
+        fields["text"] += [other_noise_sentence(other)] if other else []
     fields["release"]["ledger"] = None if held is None else held.head
     try:
         with Unbooked().exclusive_folder(output) as temporary:

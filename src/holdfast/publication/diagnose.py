@@ -30,7 +30,7 @@ from holdfast.channels import Channel, Facts
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
 from holdfast.exact.formatting import format_exact, format_up
 from holdfast.exact.parameters import exact_integer
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.shapes import Free, Grid, Shape, Whole
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
@@ -40,7 +40,7 @@ from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.statements import kept_words
+from holdfast.wording.constraints import kept_texts
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200
@@ -240,11 +240,11 @@ class Diagnosis:
     def together(self) -> dict[str, Any]:
         """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
         if not self.parts:
-            words = "Nothing is left for a chain: cells under no kept total are drawn independently, exactly."
-            return {"blocks": 0, "eta": None, "added_delta": None, "words": words}
+            text = "Nothing is left for a chain: cells under no kept total are drawn independently, exactly."
+            return {"blocks": 0, "eta": None, "added_delta": None, "text": text}
         unknown = [part.label for part in self.parts if not any(row.part is part and row.eta is not None for row in self.rows)]
         if unknown:
-            return {"blocks": self.blocks, "eta": None, "added_delta": None, "words": f"No bound was obtained for {'; '.join(unknown)}."}
+            return {"blocks": self.blocks, "eta": None, "added_delta": None, "text": f"No bound was obtained for {'; '.join(unknown)}."}
         eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
         epsilon = _epsilon(self.mechanism)
         added = _added_delta(epsilon, eta)
@@ -257,26 +257,26 @@ class Diagnosis:
         blocks = "1 block" if self.blocks == 1 else f"{self.blocks:,} blocks together"
         if len(self.parts) > 1:
             blocks += f" of {len(self.parts)} shapes (ln(20 x {len(self.parts)}) in place of 3, so that 95 % confidence is for all)"
-        words = (
+        text = (
             f"eta = {format_exact(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta "
             "asks for."
         )
-        return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "words": words}
+        return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "text": text}
 
     def to_fields(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and the page."""
         epsilon = _epsilon(self.mechanism)
         return {
             "confidential": self.confidential,
-            "confidential_words": CONFIDENTIAL if self.confidential else None,
+            "confidential_text": CONFIDENTIAL if self.confidential else None,
             "table": {"name": self.facts.name or self.facts.count_name, "cells": len(self.facts.universe)},
-            "kept": [str(s) for s in self.facts.statements if s.kind == "kept"],
-            "kept_words": kept_words(self.facts.definitions, self.facts.universe.labels),
+            "kept": [str(s) for s in self.facts.constraints if s.kind == "kept"],
+            "kept_texts": kept_texts(self.facts.definitions, self.facts.universe.labels),
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters},
             "pairs": self.pairs,
             "most_sweeps": self.most_sweeps,
             "status": "estimated",
-            "words": ESTIMATED,
+            "text": ESTIMATED,
             "together": self.together(),
             "rows": [row.to_fields(epsilon) for row in self.rows],
         }
@@ -289,13 +289,13 @@ class Diagnosis:
             [
                 *([CONFIDENTIAL] if self.confidential else []),
                 f"Table      {fields['table']['cells']:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
-                f"Kept       {'; '.join(fields['kept_words']) or 'nothing'}",
+                f"Kept       {'; '.join(fields['kept_texts']) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
                 f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
                 *([""] if self.rows else []),
                 *_text_table(fields["rows"]),
                 *([""] if self.rows else []),
-                f"Together   {fields['together']['words']}",
+                f"Together   {fields['together']['text']}",
                 f"Status     {ESTIMATED}",
                 *(f"Diagnosis  effective sample size and autocorrelation time: {note}" for note in self._notes),
             ]
@@ -350,7 +350,7 @@ def _exists(path: Path) -> OutputExists:
 
 def diagnose(
     table: Table | Declarations | Universe,
-    keep: Iterable[Statement],
+    keep: Iterable[Constraint],
     mechanism: Mechanism,
     *,
     kernels: Iterable[str] | None = None,
@@ -360,7 +360,7 @@ def diagnose(
 ) -> Diagnosis:
     """Run coupled chains on the noise law of a release, and say how many steps each kernel needs.
 
-    Given:       a table, of which only the declarations are read, or a universe; the kept statements; GeneralizedLaplace or
+    Given:       a table, of which only the declarations are read, or a universe; the kept constraints; GeneralizedLaplace or
                  GeneralizedGaussian. `kernels` by default the sampler that the mechanism names, or all that apply; `pairs` at least 4;
                  a pair that has not met after `most_sweeps` sweeps is given up (earlier where all rows together would take more than half
                  an hour). `progress` is called with (what is run, done, in all) at least every few seconds.

@@ -26,7 +26,7 @@ from holdfast.publication.maps import MapRequest, folder_areas
 from holdfast.publication.public_files import file_problems
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.signing import load_signing_key, public_key_of, sign_card
-from holdfast.publication.view import VIEW, VIEW_WORDS, check_base
+from holdfast.publication.view import VIEW, VIEW_FILE, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
@@ -87,7 +87,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
         for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
             save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
-        write_synced(temporary / VIEW_WORDS, view.to_json().encode())
+        write_synced(temporary / VIEW_FILE, view.to_json().encode())
     beside = None if view is None else view.to_fields()
     write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)

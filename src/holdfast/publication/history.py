@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.exact.formatting import format_ratio
 from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.exposure.joint import PublishedTotals, joint_exposure
-from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
 from holdfast.ledger.values import Costs, Grant, sum_text
@@ -54,7 +54,7 @@ def public_facts(
         **charge_facts(own, plan.guarantee, disjoint, revision_of),
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
-        "statements": own.definitions,
+        "constraints": own.definitions,
         "costs": None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
         "exposed": release_exposure(plan, before, name).to_fields(),
         "stream_version": STREAM_VERSION,
@@ -97,7 +97,7 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
     joined, large = _latest([totals for totals in known if totals is not None])
-    together, apart = _join_exposures(joined, PublishedTotals(name, plan.facts.universe, plan.facts.statements)) if joined else (None, [])
+    together, apart = _join_exposures(joined, PublishedTotals(name, plan.facts.universe, plan.facts.constraints)) if joined else (None, [])
     not_held = tuple(release.release_id for release, totals in zip(alike, known, strict=True) if totals is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
@@ -153,9 +153,9 @@ def published_totals(release: Reservation, own: Universe) -> PublishedTotals | N
         universe = own if isinstance(said, Mapping) and said.get("digest") == own.digest() else read_universe(said)
         if universe is None:
             return None
-        statements = tuple(statement_of(dict(said)) for said in release.facts["statements"])
-        compile_rows(universe, statements)
-        return PublishedTotals(release.release_id, universe, statements)
+        constraints = tuple(constraint_of(dict(said)) for said in release.facts["constraints"])
+        compile_rows(universe, constraints)
+        return PublishedTotals(release.release_id, universe, constraints)
     except (HoldfastError, KeyError, TypeError, ValueError):
         return None
 

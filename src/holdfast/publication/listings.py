@@ -1,7 +1,7 @@
 """kept.csv and exposed.csv: every kept total and every exposed cell, with the columns of the table, so that they join with it.
 
-kept.csv     statement, name, then the table's columns, then total. A total has codes in the columns that its statement goes by, and
-             nothing in the others: margin(state) fills `state`, a subset by county fills `county`, a linear row has its name alone.
+kept.csv     kept (the constraint), name, then the table's columns, then total. A total has codes in the columns that its constraint
+             goes by, and nothing in the others: margin(state) fills `state`, a subset by county fills `county`, a linear row none.
 exposed.csv  the table's columns, the count, and why it is known: "structure" where the kept totals fix the cell whatever they are, "values"
              where they pin it because of what they are. The count is the true one; where the values pin it, the released table has noise,
              unless a kept total of 0 covers the cell.
@@ -36,7 +36,7 @@ STRUCTURE, VALUES = "structure", "values"
 class KeptLine(NamedTuple):
     """A row of kept.csv. A code is "" where the total does not go by that column. A total of answers is in steps of their grid."""
 
-    statement: str
+    constraint: str
     name: str
     codes: tuple[str, ...]
     total: int
@@ -44,8 +44,8 @@ class KeptLine(NamedTuple):
 
 def kept_header(columns: Sequence[str]) -> list[str]:
     """The columns of kept.csv for a table with these columns of codes."""
-    statement, name, total = (free_name(wanted, columns, "kept") for wanted in ("statement", "name", "total"))
-    return [statement, name, *columns, total]
+    constraint, name, total = (free_name(wanted, columns, "kept") for wanted in ("kept", "name", "total"))
+    return [constraint, name, *columns, total]
 
 
 def exposed_header(columns: Sequence[str], count: str) -> list[str]:
@@ -65,7 +65,7 @@ def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: AnswerGri
     if labels.columns:
         names = (family.name(row, labels) for family in kept.rows if family.kind == "kept" for row in range(family.count))
     shown = zip(rows, names, strict=True)
-    return [(statement, name, total if grid is None else grid.text(total)) for (statement, _, total), name in shown]
+    return [(constraint, name, total if grid is None else grid.text(total)) for (constraint, _, total), name in shown]
 
 
 def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid | None = None, *, marked: bool = False) -> bytes:
@@ -78,7 +78,7 @@ def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid |
     for rows, values in chosen:
         names = [rows.name(row) for row in range(rows.count)]
         codes = [_code_column(rows, column) for column in columns]
-        texts = [pa.array([rows.statement] * rows.count, pa.string()), pa.array(names, pa.string())]
+        texts = [pa.array([rows.constraint] * rows.count, pa.string()), pa.array(names, pa.string())]
         parts.append([*texts, *codes, number_column(values, grid)])
     types = [pa.string()] * (len(columns) + 2) + [number_column(np.zeros(0, dtype=np.int64), grid).type]
     joined = [pa.chunked_array([part[place] for part in parts], type=kind) for place, kind in enumerate(types)]
@@ -86,7 +86,7 @@ def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid |
 
 
 def _code_column(rows: Rows, column: str) -> Any:
-    """The code of each total in one column of the table, as text; none where the statement does not go by it."""
+    """The code of each total in one column of the table, as text; none where the constraint does not go by it."""
     import pyarrow as pa
 
     if isinstance(rows, LinearRows) or column not in rows.columns:
@@ -96,9 +96,9 @@ def _code_column(rows: Rows, column: str) -> Any:
 
 
 def kept_lines(kept: Kept) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(statement, name, codes) of every kept total, as kept.csv has them."""
+    """(constraint, name, codes) of every kept total, as kept.csv has them."""
     return [
-        (rows.statement, rows.name(row), codes)
+        (rows.constraint, rows.name(row), codes)
         for rows in kept.rows
         if rows.kind == "kept"
         for row, codes in enumerate(_codes_of(rows, kept.universe))
@@ -117,7 +117,7 @@ def read_kept(path: Path, columns: Sequence[str], grid: AnswerGrid | None = None
         rows = [list(map(unmark, row)) for row in csv.reader(file)] if marked else list(csv.reader(file))
     if not rows or rows[0] != kept_header(columns) or any(len(row) != len(rows[0]) for row in rows):
         raise ValueError
-    return [KeptLine(statement, name, tuple(codes), read(total)) for statement, name, *codes, total in rows[1:]]
+    return [KeptLine(constraint, name, tuple(codes), read(total)) for constraint, name, *codes, total in rows[1:]]
 
 
 def exposed_csv(

@@ -18,7 +18,7 @@ from holdfast.ledger.values import name_of
 from holdfast.randomness.keys import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]
-"""(statement, name, total)."""
+"""(constraint, name, total)."""
 
 
 UNNAMED = "unnamed"
@@ -107,7 +107,7 @@ def _check_revision(release_id: str, revises: object) -> None:
         return
     earlier, rows = revises if isinstance(revises, tuple) and len(revises) == 2 else (None, None)
     if not is_identifier(earlier) or not isinstance(rows, list | tuple) or not all(map(_is_kept_row, rows)):
-        raise InvalidParameter("revises takes (identifier, kept rows) of an earlier release, each row (statement, name, total).")
+        raise InvalidParameter("revises takes (identifier, kept rows) of an earlier release, each row (constraint, name, total).")
     if earlier == release_id:
         raise InvalidParameter(f"The release {release_id!r} cannot revise itself. Give this one a new id.")
 

@@ -18,7 +18,7 @@ from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.ledger import Ledger, NewLedger
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.ledger.embedded import find_ledger
@@ -55,7 +55,7 @@ RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
 
 def release(
     table: Table,
-    keep: Iterable[Statement],
+    keep: Iterable[Constraint],
     mechanism: Mechanism,
     key: NoiseKey | None = None,
     ledger: RecordedIn = EMBEDDED,
@@ -71,7 +71,7 @@ def release(
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
-    Given:       a table, the kept statements, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
+    Given:       a table, the kept constraints, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
@@ -131,7 +131,7 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
 
 def plan_release(
     table: Table | Declarations,
-    keep: Iterable[Statement],
+    keep: Iterable[Constraint],
     mechanism: Mechanism,
     account: ChargedAccount | None,
     order: Order,

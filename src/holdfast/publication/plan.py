@@ -25,7 +25,7 @@ from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParamet
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import rows_say_all, with_pinned
 from holdfast.exposure.zeros import RULE, zero_cells
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import LevelGaussian, Reads
@@ -36,12 +36,12 @@ from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
+from holdfast.wording.constraints import kept_texts
 from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_fields
 from holdfast.wording.samplers import reason_phrase, tries_phrase
-from holdfast.wording.statements import kept_words
 from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class ExpectedDeviations:
 class Plan:
     """Public facts about a release: what is kept and exposed, which sampler and why, the promise, the expected error.
 
-    Guarantees:  made from the universe, the kept statements and the mechanism alone; no count was read. A pickle holds the samplers as they
+    Guarantees:  made from the universe, the kept totals and the mechanism alone; no count was read. A pickle holds the samplers as they
                  were chosen and assessed: nothing is done again.
     """
 
@@ -188,8 +188,8 @@ class Plan:
         return {
             "cells": len(facts.universe),
             "kept": {
-                "statements": [str(s) for s in facts.statements if s.kind == "kept"],
-                "identities": [str(s) for s in facts.statements if s.kind == "identity"],
+                "constraints": [str(s) for s in facts.constraints if s.kind == "kept"],
+                "identities": [str(s) for s in facts.constraints if s.kind == "identity"],
                 "totals": self._totals,
                 "independent": self.guarantee.exposed.kept_sums,
                 "free_dimensions": facts.moves.dimension,
@@ -199,7 +199,7 @@ class Plan:
             "mechanism": {
                 "name": self.mechanism.name,
                 "parameters": self.mechanism.parameters,
-                "law": self._law_words,
+                "law": self._law_text,
                 "identity": channel.identity,
             },
             "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
@@ -209,7 +209,7 @@ class Plan:
         }
 
     @property
-    def _law_words(self) -> str:
+    def _law_text(self) -> str:
         facts, formula = self.facts, self.drawing.channel.target.formula
         if facts.grid is not None:
             return f"{formula}; {in_steps(facts.grid.step_text)}"
@@ -225,8 +225,8 @@ class Plan:
         status: ZerosStatus = "open" if is_open else "none" if zeros is None else "applied"
         digest = None if zeros is None else f"sha256:{zeros.digest}"
         kinds = {rows.kind for rows in self.facts.kept.rows}
-        words = zeros_sentence(status, cells, under, zeros_source("kept" in kinds, "identity" in kinds))
-        return {"status": status, "rule": RULE, "cells": cells, "under": under, "digest": digest, "words": words}
+        text = zeros_sentence(status, cells, under, zeros_source("kept" in kinds, "identity" in kinds))
+        return {"status": status, "rule": RULE, "cells": cells, "under": under, "digest": digest, "text": text}
 
     def _new_cells(self, cells: NDArray[np.int64]) -> int:
         """How many of them the kept rows do not fix whatever their values are."""
@@ -249,7 +249,7 @@ class Plan:
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "words": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough),
+            "text": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
@@ -270,13 +270,13 @@ class Plan:
         what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
         yield "Table", f"{fields['cells']:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")
-        words = {kind: "; ".join(kept_words(facts.definitions, universe.labels, kind)) for kind in ("kept", "identity")}
-        yield "Kept", f"{words['kept'] or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
+        text = {kind: "; ".join(kept_texts(facts.definitions, universe.labels, kind)) for kind in ("kept", "identity")}
+        yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
         if kept["identities"]:
-            yield "Always", f"{words['identity']}: true of every data set, exposes nothing"
-        yield "Exposed", fields["exposed"]["words"]
+            yield "Always", f"{text['identity']}: true of every data set, exposes nothing"
+        yield "Exposed", fields["exposed"]["text"]
         if kept["zeros"]["status"] != "none":
-            yield "Zeros", kept["zeros"]["words"]
+            yield "Zeros", kept["zeros"]["text"]
         yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in said["parameters"].items())])
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
@@ -288,7 +288,7 @@ class Plan:
             tail = tail if group["chain"] is None else "an estimate"
             cells = count_of(f"{group['cells']:,}", "cell")
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
-        yield "Error", f"{fields['expected_error']['words']} ({fields['expected_error']['basis']})"
+        yield "Error", f"{fields['expected_error']['text']} ({fields['expected_error']['basis']})"
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
@@ -314,8 +314,8 @@ def exposed_fields(exposure: Exposure, columns: Sequence[str] = ()) -> dict[str,
     fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
     names = [exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
     counts = {"cells": len(fixed) + len(pinned), "by_structure": len(fixed), "by_values": len(pinned)}
-    words = exposed_sentences(exposure.facts()) + columns_sentence(columns)
-    return {**counts, "names": names, "columns": list(columns), "complete": exposure.complete, "words": words}
+    text = exposed_sentences(exposure.facts()) + columns_sentence(columns)
+    return {**counts, "names": names, "columns": list(columns), "complete": exposure.complete, "text": text}
 
 
 def _group_fields(group: BlockGroup) -> dict[str, Any]:
@@ -333,7 +333,7 @@ def _group_fields(group: BlockGroup) -> dict[str, Any]:
 
 def plan(
     table: Table | Declarations | Universe,
-    keep: Iterable[Statement],
+    keep: Iterable[Constraint],
     mechanism: Mechanism,
     *,
     published_totals: Any = None,
@@ -342,7 +342,7 @@ def plan(
 ) -> Plan:
     """Everything about a release that can be known without its counts.
 
-    Given:       a table, of which only the declarations are read, or a universe; the kept statements; a mechanism. `published_totals`, one
+    Given:       a table, of which only the declarations are read, or a universe; the kept constraints; a mechanism. `published_totals`, one
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
                  negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `progress` is called with (pairs done,
                  pairs in all) where Markov chains are assessed, which may take minutes.
@@ -378,7 +378,7 @@ def prepare(
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals
-    told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.statements)) or "nothing kept")
+    told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.constraints)) or "nothing kept")
     logger.debug("Planning %s on %d cells: %s", *told)
     if channel.target.publishes_cells != mechanism.publishes_cells:  # `verify` asks the class, which has no channel
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")

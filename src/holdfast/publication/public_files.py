@@ -20,7 +20,7 @@ from holdfast.publication.card import Card
 from holdfast.publication.given_files import CARD, Unfit, check_content, most_bytes, names_in, read_json_text
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE
 from holdfast.publication.map_files import MAP_FILE
-from holdfast.publication.view import VIEW, VIEW_WORDS
+from holdfast.publication.view import VIEW, VIEW_FILE
 from holdfast.tables.formats import FORMATS
 from holdfast.wording.verification import name_phrase
 
@@ -79,7 +79,7 @@ def _tables(listed: Collection[str]) -> list[str]:
 def _expected_files(listed: Collection[str]) -> set[str]:
     """The files that a publication has beside its card, given those that the card lists: whether it has a view and a map is free."""
     suffixes = _tables(listed)
-    view = {VIEW_WORDS, *(f"{VIEW}{suffix}" for suffix in suffixes)}
+    view = {VIEW_FILE, *(f"{VIEW}{suffix}" for suffix in suffixes)}
     return {*_ALWAYS, *(f"table{suffix}" for suffix in suffixes), *(view if view & set(listed) else ()), *({MAP_FILE} & set(listed))}
 
 

@@ -65,9 +65,9 @@ class Release(Readable):
 
     @cached_property
     def kept_rows(self) -> list[KeptRow]:
-        """(statement, name, total) of every kept total: they equal the true ones."""
+        """(constraint, name, total) of every kept total: they equal the true ones."""
         return [
-            (rows.statement, rows.name(row), int(total))
+            (rows.constraint, rows.name(row), int(total))
             for rows, totals in zip(self.plan.facts.kept.rows, self.totals, strict=True)
             if rows.kind == "kept"
             for row, total in enumerate(totals)

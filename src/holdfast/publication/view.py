@@ -44,7 +44,7 @@ from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name
 Ints = NDArray[np.int64]
 
 BASES = (1, 3, 5, 10)
-VIEW, VIEW_WORDS = "view", "view.json"
+VIEW, VIEW_FILE = "view", "view.json"
 """In an output folder: the tables have this name before their ending, and this file says what they are."""
 _SOLVER = re.compile(r"scipy [0-9A-Za-z.+]{1,40}")
 LARGEST = 2**60
@@ -257,7 +257,7 @@ class PublicationView(Frames):
         digest = hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest()
         return {
             "what": "publication view",
-            "words": view_sentence(self.base, self.nonnegative, self.private),
+            "text": view_sentence(self.base, self.nonnegative, self.private),
             "release": self.release_id,
             "private": self.private,
             "identity": self._plan.drawing.channel.identity,
@@ -271,13 +271,13 @@ class PublicationView(Frames):
             "cells": len(self.counts),
             "changed": int(np.count_nonzero(self.counts != self.released.counts)),
             "bias": {
-                "words": bias_sentence(self.draws, self._has_law),
+                "text": bias_sentence(self.draws, self._has_law),
                 "draws": self.draws,
                 "lines": [vars(line) for line in self.bias],
             },
         }
 
-    def file_problems(self, said: Mapping[str, Any], *, same_words: bool, same_software: bool) -> Iterator[str]:
+    def file_problems(self, said: Mapping[str, Any], *, same_text: bool, same_software: bool) -> Iterator[str]:
         """What the file beside a table says otherwise than this view. Another version may word it otherwise; where kept totals cross,
         another solver may find another view, with other biases: then these must have the right form.
         """
@@ -285,12 +285,12 @@ class PublicationView(Frames):
         same_view = self._is_from_here(said, same_software)
         for name in sorted(made.keys() | said.keys()):
             here, there = said.get(name), made.get(name)
-            if name == "words" and not same_words:
+            if name == "text" and not same_text:
                 continue
-            if name == "bias" and not same_words and isinstance(here, dict):
-                here, there = {**here, "words": None}, {**made["bias"], "words": None}
+            if name == "bias" and not same_text and isinstance(here, dict):
+                here, there = {**here, "text": None}, {**made["bias"], "text": None}
             if here != there and (same_view or not _may_be(name, here, there)):
-                yield f"{VIEW_WORDS}: {shorten(name)!r} does not follow from the table"
+                yield f"{VIEW_FILE}: {shorten(name)!r} does not follow from the table"
 
     def _is_from_here(self, said: Mapping[str, Any], same_software: bool) -> bool:
         """Whether the view that a file is about was found as this one was."""
@@ -490,7 +490,7 @@ def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:
     wrong = [
         (rows, int(row), int(values[row])) for rows, values in zip(kept.rows, totals, strict=True) for row in np.flatnonzero(values % base)
     ]
-    named = [(rows.name(row, kept.universe.labels) or rows.statement, total) for rows, row, total in wrong[:NAMED_TOTALS]]
+    named = [(rows.name(row, kept.universe.labels) or rows.constraint, total) for rows, row, total in wrong[:NAMED_TOTALS]]
     fitting = [other for other in BASES if not any((values % other).any() for values in totals)]
     raise InvalidParameter(totals_no_multiples(base, named, len(wrong), fitting), field="base")
 

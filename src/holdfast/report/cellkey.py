@@ -28,7 +28,7 @@ class CheckFacts:
     """What the page of a check says; `templates/cellkey_check.html.j2` arranges it."""
 
     given: tuple[tuple[Markup, Markup], ...]
-    words: tuple[Markup, ...]
+    sentences_said: tuple[Markup, ...]
     deltas: PageFigure
     sizes: PageTable
     rows: PageTable
@@ -40,10 +40,10 @@ class CheckFacts:
 class PerturbedFacts:
     """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
 
-    words: tuple[Markup, ...]
+    sentences_said: tuple[Markup, ...]
     tables: PageTable
     gaps: PageTable | None
-    gap_words: tuple[Markup, ...]
+    gap_text: tuple[Markup, ...]
     keys: tuple[tuple[Markup, Markup], ...]
 
 
@@ -74,7 +74,7 @@ def check_facts(fields: Fields, say: Say) -> CheckFacts:
             (say("cellkey.keys_label"), text(_keys(made["key_size"]))),
             (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made["lowest_result"])),
         ),
-        words=tuple(map(text, fields["words"])),
+        sentences_said=tuple(map(text, fields["text"])),
         deltas=delta_figure(say("cellkey.deltas_title", counts=fields["losses"]["counts"]), curves, say),
         sizes=_sizes(fields, say),
         rows=_rows(rows, say),
@@ -107,7 +107,7 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
     gaps, ledger = fields["gaps"], fields["release"]["ledger"]
     header = ("gap_fine", "gap_coarse", "cells", "gap_unequal", "gap_largest")
     return PerturbedFacts(
-        words=tuple(map(text, fields["words"])),
+        sentences_said=tuple(map(text, fields["text"])),
         tables=PageTable(
             say("cellkey.tables_caption"),
             tuple(say(f"cellkey.{column}") for column in ("table", "file", "cells")),
@@ -122,11 +122,11 @@ def perturbed_facts(fields: Fields, say: Say) -> PerturbedFacts:
         )
         if gaps
         else None,
-        gap_words=tuple(text(one["words"]) for one in gaps),
+        gap_text=tuple(text(one["text"]) for one in gaps),
         keys=(
             (say("cellkey.record_keys"), text(_keys(fields["settings"]["record_keys"]))),
             (say("cellkey.cell_keys"), _cell_keys(fields["settings"], say)),
-            (say("cellkey.distance"), text(fields["distance_words"])),
+            (say("cellkey.distance"), text(fields["distance_text"])),
             (say("cellkey.ledger"), say("cellkey.not_recorded") if ledger is None else say("cellkey.recorded", entry=code(ledger))),
         ),
     )
@@ -140,12 +140,12 @@ def _cell_keys(settings: Fields, say: Say) -> Markup:
 
 def _curves(fields: Fields, say: Say) -> list[DeltaCurve]:
     losses = fields["losses"]
-    sizes = [DeltaCurve(say("cellkey.size", size=_keys(size["key_size"])), size["curve"], size["words"]) for size in fields["key_sizes"]]
+    sizes = [DeltaCurve(say("cellkey.size", size=_keys(size["key_size"])), size["curve"], size["text"]) for size in fields["key_sizes"]]
     if fields["before"]:
-        first = DeltaCurve(say("cellkey.before"), fields["before"], say("cellkey.before_words"))
+        first = DeltaCurve(say("cellkey.before"), fields["before"], say("cellkey.before_text"))
     else:
-        words = say("cellkey.plateau", delta=format_deviation(losses["plateau"]), epsilon=format_deviation(losses["plateau_epsilon"]))
-        first = DeltaCurve(say("cellkey.own", size=_keys(fields["table"]["key_size"])), fields["own"], words)
+        plateau = say("cellkey.plateau", delta=format_deviation(losses["plateau"]), epsilon=format_deviation(losses["plateau_epsilon"]))
+        first = DeltaCurve(say("cellkey.own", size=_keys(fields["table"]["key_size"])), fields["own"], plateau)
     return [first, *sizes]
 
 

@@ -67,11 +67,11 @@ def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> PageF
     up = logarithmic(bottom, 1.0, BASE, TOP)
     legend = [piece for at, (row, curve) in enumerate(drawn) for piece in _legend(row, curve, BASE + AXIS + LINE * at, say)]
     height = BASE + AXIS + LINE * len(drawn) + 8
-    words = " ".join(_words(row, curve, say) for row, curve in drawn)
+    text = " ".join(_words(row, curve, say) for row, curve in drawn)
     svg = picture(
         f"curves-{index}",
         say("diagnosis.curve_title", block=title),
-        words,
+        text,
         height,
         *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
         *axis_below(across, ticks, TOP, BASE, scale, END),
@@ -112,11 +112,11 @@ def _words(row: Row, curve: Curve, say: Say) -> Markup:
     sweeps, values = curve["sweeps"], curve["estimate"]
     told = {"curve": _name(row, curve, say), "end": format_deviation(curve["end_sweeps"])}
     if not curve["is_bound"]:
-        return say("diagnosis.curve_words_none", met=curve["met"], pairs=curve["pairs"], **told)
+        return say("diagnosis.curve_text_none", met=curve["met"], pairs=curve["pairs"], **told)
     tenth = next(s for s, v in zip(sweeps, values, strict=True) if v < 0.1)
     if not tenth:
-        return say("diagnosis.curve_words_low", start=format_deviation(values[0]), **told)
-    return say("diagnosis.curve_words", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
+        return say("diagnosis.curve_text_low", start=format_deviation(values[0]), **told)
+    return say("diagnosis.curve_text", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
 
 
 def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Markup]:
@@ -168,6 +168,6 @@ def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float,
 
 def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Markup]:
     which = "none" if not curve["is_bound"] else "assessed" if curve["assessed"] else "other"
-    words = say(f"diagnosis.legend_{which}", curve=_name(row, curve, say))
-    sample = legend_line(y, words, **_style(row, curve))
+    text = say(f"diagnosis.legend_{which}", curve=_name(row, curve, say))
+    sample = legend_line(y, text, **_style(row, curve))
     return [*sample, _mark(row, curve, 28, y - 4)]

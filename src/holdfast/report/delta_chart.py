@@ -51,7 +51,7 @@ class DeltaCurve(NamedTuple):
 
     label: str
     points: Sequence[tuple[float, float]]
-    words: str
+    text: str
 
 
 def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageFigure:
@@ -61,11 +61,11 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageFigu
     bottom = max(10.0 ** math.floor(math.log10(min([*positive, 0.5])) - 0.3), LOWEST)
     across, up = linear(0.0, last, LEFT, END), logarithmic(bottom, 1.0, BASE, TOP)
     ticks = [tick for tick in nice_ticks(0.0, last, 6) if tick <= last]
-    words = " ".join(f"{curve.label}: {curve.words}." for curve in curves)
+    text = " ".join(f"{curve.label}: {curve.text}." for curve in curves)
     svg = picture(
         "deltas",
         title,
-        words,
+        text,
         BASE + AXIS + LINE * len(curves) - 8,
         label(say("cellkey.delta"), 2, 12),
         *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),

@@ -12,13 +12,13 @@ from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.curve_chart import curve_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import name, tag, text
-from holdfast.report.page import mechanism_words, names
+from holdfast.report.page import mechanism_text, names
 from holdfast.report.parts import PageFigure, PageTable
 
 Fields: TypeAlias = Mapping[str, Any]
 
 MARK = "CONFIDENTIAL"
-SHOWN_STATEMENTS = 20
+SHOWN_CONSTRAINTS = 20
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def diagnosis_html(fields: Fields) -> str:
         heading=say("diagnosis.title", name=name(fields["table"]["name"])),
         eyebrow=say("page.diagnosis"),
         footer=title,
-        banner=tag("strong", fields["confidential_words"]) if fields["confidential"] else None,
+        banner=tag("strong", fields["confidential_text"]) if fields["confidential"] else None,
         mark=MARK if fields["confidential"] else None,
         **vars(diagnosis_facts(fields, say)),
     )
@@ -72,20 +72,20 @@ def diagnosis_facts(fields: Fields, say: Say) -> DiagnosisFacts:
             for row in rows
             if row["warning"] is not None
         ),
-        together=say("diagnosis.together", words=fields["together"]["words"]) if rows else text(fields["together"]["words"]),
+        together=say("diagnosis.together", text=fields["together"]["text"]) if rows else text(fields["together"]["text"]),
         curves=_curves(rows, say),
         moving=_moving(moved, say) if moved else None,
-        meaning=(text(fields["words"]), *(say(f"diagnosis.meaning_{which}") for which in ("sweep", "slow", "met", "eta", "exact"))),
+        meaning=(text(fields["text"]), *(say(f"diagnosis.meaning_{which}") for which in ("sweep", "slow", "met", "eta", "exact"))),
     )
 
 
 def _settings_rows(fields: Fields, say: Say) -> tuple[tuple[Markup, Markup], ...]:
-    kept = fields["kept_words"]
+    kept = fields["kept_texts"]
     return (
         (say("diagnosis.table"), say("diagnosis.cells", count=fields["table"]["cells"])),
-        (say("diagnosis.kept"), names(say, kept, SHOWN_STATEMENTS) if kept else say("diagnosis.kept_nothing")),
-        (say("diagnosis.mechanism"), text(mechanism_words(say, fields["mechanism"]))),
-        (say("diagnosis.pairs"), say("diagnosis.pairs_words", pairs=fields["pairs"], sweeps=fields["most_sweeps"])),
+        (say("diagnosis.kept"), names(say, kept, SHOWN_CONSTRAINTS) if kept else say("diagnosis.kept_nothing")),
+        (say("diagnosis.mechanism"), text(mechanism_text(say, fields["mechanism"]))),
+        (say("diagnosis.pairs"), say("diagnosis.pairs_text", pairs=fields["pairs"], sweeps=fields["most_sweeps"])),
     )
 
 

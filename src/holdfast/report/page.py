@@ -48,13 +48,13 @@ def table_name(card: Card) -> str:
     return str(card["table"]["name"] or card["table"]["count"])
 
 
-def status_words(card: Card) -> str:
+def status_text(card: Card) -> str:
     """Whether the law of the noise is exact."""
     say, status = say_of(card), card["sampler"]["status"]
     return say("page.status_none") if is_suppressed(card) else say(f"page.status_{status}") if status in STATUSES else text(status)
 
 
-def universe_words(card: Card) -> str:
+def universe_text(card: Card) -> str:
     """Where the list of cells comes from."""
     given = card["table"]["universe"]
     return say_of(card)(f"page.universe_{UNIVERSES[given]}") if given in UNIVERSES else text(given)
@@ -92,7 +92,7 @@ def distance(card: Card, value: float) -> str:
     return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
-def moved_words(card: Card) -> str:
+def moved_text(card: Card) -> str:
     """Invariants whose true values the grid does not have; nothing where there are none."""
     grid = card["table"]["grid"]
     return "" if grid is None or not grid["moved"] else say_of(card)("page.moved", count=card["kept"]["totals"], moved=grid["moved"])
@@ -100,7 +100,7 @@ def moved_words(card: Card) -> str:
 
 def without_noise(card: Card) -> Markup:
     """What a number without noise is, where its standard deviation stands."""
-    return say_of(card)("page.no_noise" if moved_words(card) else "page.exact")
+    return say_of(card)("page.no_noise" if moved_text(card) else "page.exact")
 
 
 def is_rounded(card: Card) -> bool:
@@ -144,7 +144,7 @@ def error_label(card: Card, label: Markup) -> Markup:
     return say_of(card)("page.at_most", what=label) if card["expected_error"]["basis"].startswith(UPPER_BOUND) else label
 
 
-def parameter_words(say: Say, parameters: Mapping[str, Any]) -> str:
+def parameter_text(say: Say, parameters: Mapping[str, Any]) -> str:
     """The parameters of the mechanism; inequalities of sums and shares as sentences have them, not as the card stores them."""
     given = dict(parameters)
     if "levels" in given:
@@ -164,10 +164,10 @@ def parameter_words(say: Say, parameters: Mapping[str, Any]) -> str:
     return settings(given)
 
 
-def mechanism_words(say: Say, mechanism: Card) -> str:
+def mechanism_text(say: Say, mechanism: Card) -> str:
     """The mechanism by its name, and its parameters: Generalized Gaussian: rho 0.1, per person"""
     called = capital(mechanism["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian"))
-    return f"{called}: {parameter_words(say, mechanism['parameters'])}" if mechanism["parameters"] else called
+    return f"{called}: {parameter_text(say, mechanism['parameters'])}" if mechanism["parameters"] else called
 
 
 def formula(law: str) -> Markup:
@@ -215,7 +215,7 @@ def _range(say: Say, row: Card) -> str:
     return middle if low == high else say("page.range", middle=middle, low=low, high=high)
 
 
-def revision_words(card: Card) -> Markup | None:
+def revision_text(card: Card) -> Markup | None:
     """What a revision gives away: both values of a total that changed are public."""
     revision = card["kept"]["revision"]
     if revision is None:
@@ -224,7 +224,7 @@ def revision_words(card: Card) -> Markup | None:
     return say_of(card)(which, count=revision["changed"], of=name(revision["of"]))
 
 
-def disjoint_words(card: Card) -> tuple[Markup, ...]:
+def disjoint_text(card: Card) -> tuple[Markup, ...]:
     """With which releases it was declared to share no person, and the reason, whole and in a paragraph of its own: it may hold any text."""
     declared, say = card["release"]["disjoint"], say_of(card)
     if declared is None:
@@ -242,10 +242,10 @@ def column_names(card: Card) -> list[str]:
     return [called.get(column) or column for column in card["table"]["columns"]]
 
 
-def exposed_words(card: Card, shown: int) -> Markup:
+def exposed_text(card: Card, shown: int) -> Markup:
     """How many cells are published exactly, what the office knew of it, where they are listed, and what the list of the first is."""
     say, exposed, allowed = say_of(card), card["exposed"], card["release"]["allow_exposed"]
-    said = [text(exposed["words"])]
+    said = [text(exposed["text"])]
     if exposed["cells"]:
         said += [say("page.acknowledged", count=allowed)] if allowed else []
         said.append(say("page.exposed_file", count=exposed["cells"]))
@@ -259,7 +259,7 @@ def sentences(said: Iterable[str | None]) -> Markup:
     return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
 
 
-def distance_words(card: Card) -> Markup:
+def distance_text(card: Card) -> Markup:
     """The distance in which the promise is stated, squared where it is."""
     guarantee = card["guarantee"]
     which = "page.levels_distance" if guarantee["distance"] == "levels" else "page.distance"
@@ -276,7 +276,7 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     guarantee, say = card["guarantee"], say_of(card)
     protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
     one = say("page.cost_one", protected=protected)
-    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), str(asked["words"]))]
+    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), str(asked["text"]))]
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:
@@ -289,7 +289,7 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
 def distance_rows(card: Card) -> list[tuple[str, str]]:
     """The promise for one unit of distance, and for the smallest secret where it is another than one person."""
     guarantee, say = card["guarantee"], say_of(card)
-    secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_words(card), step_of(card)
+    secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_text(card), step_of(card)
     measure = secret.get("distance squared", secret.get("distance"))
     each = say("page.cost_each", distance=distance) if step is None else say("page.cost_each_step", step=step, distance=distance)
     rows: list[tuple[str, str]] = [(each, promise_text(say, guarantee["per_distance"]))]

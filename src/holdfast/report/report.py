@@ -22,40 +22,40 @@ from holdfast.report.page import (
     Card,
     column_names,
     cost_rows,
-    disjoint_words,
+    disjoint_text,
     distance,
     error_is_known,
     error_label,
-    exposed_words,
+    exposed_text,
     formula,
     is_bounded,
     is_rounded,
     is_suppressed,
     level_rows,
     list_tells,
-    mechanism_words,
-    moved_words,
+    mechanism_text,
+    moved_text,
     names,
     noun,
     nouns,
     release_frame,
-    revision_words,
+    revision_text,
     say_of,
     sd_text,
     sentences,
-    status_words,
+    status_text,
     step_of,
     table_name,
-    universe_words,
+    universe_text,
     wide_factor,
     without_noise,
 )
 from holdfast.report.parts import PageSection, Tile
-from holdfast.wording.statements import kept_words, labels_of
+from holdfast.wording.constraints import kept_texts, labels_of
 from holdfast.wording.view import bias_rows
 
 WHOLE_KEPT, SHOWN_KEPT = 10, 3
-SHOWN_STATEMENTS = 100
+SHOWN_CONSTRAINTS = 100
 SHOWN_EXPOSED = 5
 SHOWN_LEVELS = 12
 SHOWN_GROUPS = 5
@@ -76,7 +76,7 @@ FAR = 2.0
 def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], facts: ReportFacts) -> str:
     """The report of a release.
 
-    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (statement, name, total), of answers as
+    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (constraint, name, total), of answers as
                  decimals; what the figures are drawn from.
     Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
                  have reports that differ in released numbers only. Every text is escaped; nothing is loaded from elsewhere.
@@ -128,7 +128,7 @@ def _exposed_note(card: Card) -> Markup:
 def _what(card: Card) -> PageSection:
     say, totals = say_of(card), card["kept"]["totals"]
     which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
-    columns = names(say, column_names(card), SHOWN_STATEMENTS)
+    columns = names(say, column_names(card), SHOWN_CONSTRAINTS)
     made = "suppressed" if is_suppressed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
     said = (
         say(which, count=card["table"]["cells"], name=name(table_name(card)), columns=columns, **nouns(card)),
@@ -147,7 +147,7 @@ def _promise(card: Card) -> PageSection:
         tag("div", items(card["guarantee"]["sentences"]), class_="fine"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
         paragraph(say("report.promise_not" if card["kept"]["totals"] else "report.promise_not_free")),
-        *map(paragraph, disjoint_words(card)),
+        *map(paragraph, disjoint_text(card)),
     )
 
 
@@ -155,7 +155,7 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     error, say = card["expected_error"], say_of(card)
     heading, figures = say("report.error", **nouns(card)), _error_figures(card, facts)
     if not error_is_known(card):
-        return _section("error", heading, paragraph(error["words"]), figures=figures)
+        return _section("error", heading, paragraph(error["text"]), figures=figures)
     spread, zero = error["cell_standard_deviation"], without_noise(card)
     rows: list[tuple[str, ...]] = [
         (say(f"report.reach_{which}"), *_reach(card, say, spread[which], zero)) for which in ("smallest", "median", "largest")
@@ -171,7 +171,7 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     return _section(
         "error",
         heading,
-        paragraph(error["words"]),
+        paragraph(error["text"]),
         tag("details", tag("summary", say("report.distances")), table(caption, header, rows)),
         table(say("report.levels"), titles, levels[:SHOWN_LEVELS]) if levels else None,
         paragraph(say("report.more_levels", count=more)) if more > 0 else None,
@@ -199,27 +199,27 @@ def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str,
 
 
 def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> PageSection:
-    kept, say, moved = card["kept"], say_of(card), moved_words(card)
+    kept, say, moved = card["kept"], say_of(card), moved_text(card)
     labels = labels_of(card["table"]["labels"])
-    words, identities = (kept_words(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity"))
-    called = dict(zip(kept["statements"], words, strict=True))
+    phrases, identities = (kept_texts(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity"))
+    called = dict(zip(kept["constraints"], phrases, strict=True))
     if not kept["totals"]:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")
     else:
         which = "report.kept_rounded" if moved else "report.kept_exact"
-        said = say(which, statements=names(say, words, SHOWN_STATEMENTS), moved=moved)
-    known = names(say, identities, SHOWN_STATEMENTS)
+        said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), moved=moved)
+    known = names(say, identities, SHOWN_CONSTRAINTS)
     rows = [
-        (name(label), name(called.get(statement, statement)), format_decimal(total) if isinstance(total, str) else format_number(total))
-        for statement, label, total in kept_rows[: WHOLE_KEPT if len(kept_rows) <= WHOLE_KEPT else SHOWN_KEPT]
+        (name(label), name(called.get(constraint, constraint)), format_decimal(total) if isinstance(total, str) else format_number(total))
+        for constraint, label, total in kept_rows[: WHOLE_KEPT if len(kept_rows) <= WHOLE_KEPT else SHOWN_KEPT]
     ]
-    header = tuple(say(f"report.kept_{column}") for column in ("total", "statement", "value"))
+    header = tuple(say(f"report.kept_{column}") for column in ("total", "constraint", "value"))
     rest = len(kept_rows) - len(rows)
     return _section(
         "kept",
         say("report.kept_heading"),
         paragraph(said),
-        paragraph(say("page.identities", statements=known)) if known else None,
+        paragraph(say("page.identities", constraints=known)) if known else None,
         table(say("report.kept"), header, rows, numbers={2}) if rows else None,
         paragraph(say("report.kept_more", count=rest)) if rest else None,
         *_exposed_items(card),
@@ -228,9 +228,9 @@ def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -
 
 def _exposed_items(card: Card) -> tuple[Markup | None, ...]:
     zeros, some = card["kept"]["zeros"], card["exposed"]["names"][:SHOWN_EXPOSED]
-    others = (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card))
+    others = (zeros["text"] if zeros["cells"] else None, list_tells(card), revision_text(card))
     return (
-        paragraph(exposed_words(card, SHOWN_EXPOSED)),
+        paragraph(exposed_text(card, SHOWN_EXPOSED)),
         tag("ul", *(tag("li", name(cell)) for cell in some), class_="names") if some else None,
         *(paragraph(said) for said in others if said is not None),
     )
@@ -252,10 +252,10 @@ def _noise(card: Card, facts: ReportFacts) -> PageSection:
     ]
     more = len(rows) - SHOWN_GROUPS
     told = [
-        (say("report.mechanism"), mechanism_words(say, mechanism)),
+        (say("report.mechanism"), mechanism_text(say, mechanism)),
         (say("report.law"), formula(mechanism["law"])),
-        (say("report.drawn"), capital(status_words(card))),
-        (say("report.free"), say("report.free_words", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))),
+        (say("report.drawn"), capital(status_text(card))),
+        (say("report.free"), say("report.free_text", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))),
     ]
     return _section(
         "noise",
@@ -294,8 +294,8 @@ def _view(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
         _section(
             "view",
             say("report.view"),
-            paragraph(sentences((said["words"], changed, say("report.view_files")))),
-            paragraph(said["bias"]["words"]),
+            paragraph(sentences((said["text"], changed, say("report.view_files")))),
+            paragraph(said["bias"]["text"]),
             table(say("report.view_bias"), header, rows, numbers={2, 3, 4}) if rows else None,
         ),
     )
@@ -304,12 +304,12 @@ def _view(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
 def _grid(card: Card) -> PageSection:
     say = say_of(card)
     true = say("report.digits_rounded" if is_rounded(card) else "report.digits_exact")
-    return _section("digits", say("report.digits"), paragraph(say("report.digits_words", step=step_of(card) or "", true=true)))
+    return _section("digits", say("report.digits"), paragraph(say("report.digits_text", step=step_of(card) or "", true=true)))
 
 
 def _bounds(card: Card) -> PageSection:
     say = say_of(card)
-    return _section("bounds", say("report.bounds"), paragraph(say("report.bounds_words")))
+    return _section("bounds", say("report.bounds"), paragraph(say("report.bounds_text")))
 
 
 def _use(card: Card, facts: ReportFacts) -> PageSection:
@@ -320,7 +320,7 @@ def _use(card: Card, facts: ReportFacts) -> PageSection:
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in bounded))
     unbiased = card["mechanism"]["name"] in UNBIASED
     names_of_lines = (
-        *(("use_exact_rounded" if moved_words(card) else "use_exact",) if totals else ()),
+        *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),
         "use_levels" if card["expected_error"]["levels"] else "use_sums" if totals else "use_sums_free",
         *shared,
         "use_ratio",
@@ -375,7 +375,7 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
 
 def _verify(card: Card) -> PageSection:
     say, signer = say_of(card), card["release"]["signer"]
-    words = say("report.verify_suppressed" if is_suppressed(card) else "report.verify_words", command=code("holdfast verify folder"))
+    phrases = say("report.verify_suppressed" if is_suppressed(card) else "report.verify_text", command=code("holdfast verify folder"))
     signed = say("report.not_signed") if signer is None else say("report.signed", signer=signer)
-    note = sentences((say("report.list", universe=universe_words(card)), card["release"]["ledger_words"]))
-    return _section("verify", say("report.verify"), paragraph(sentences((words, signed))), paragraph(note, class_="note"))
+    note = sentences((say("report.list", universe=universe_text(card)), card["release"]["ledger_text"]))
+    return _section("verify", say("report.verify"), paragraph(sentences((phrases, signed))), paragraph(note, class_="note"))

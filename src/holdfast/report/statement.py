@@ -21,41 +21,41 @@ from holdfast.report.page import (
     PINNED,
     Card,
     column_names,
-    disjoint_words,
+    disjoint_text,
     distance,
     distance_rows,
-    distance_words,
+    distance_text,
     error_is_known,
     error_label,
-    exposed_words,
+    exposed_text,
     formula,
     is_bounded,
     is_suppressed,
     list_tells,
-    mechanism_words,
-    moved_words,
+    mechanism_text,
+    moved_text,
     names,
     noun,
     promise_text,
     release_frame,
-    revision_words,
+    revision_text,
     same_numbers,
     say_of,
     sentences,
-    status_words,
+    status_text,
     step_of,
     table_name,
-    universe_words,
+    universe_text,
     wide_factor,
     without_noise,
 )
 from holdfast.report.parts import PageFigure, Tile
 from holdfast.wording.budget import is_for_protected
+from holdfast.wording.constraints import kept_texts, labels_of
 from holdfast.wording.odds import Guess
-from holdfast.wording.statements import kept_words, labels_of
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
-SHOWN_STATEMENTS = 5
+SHOWN_CONSTRAINTS = 5
 SHOWN_COLUMNS = 8
 SHOWN_EXPOSED = 3
 SHOWN_GROUPS = 3
@@ -67,17 +67,17 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     budget: tuple[Tile, ...]
-    budget_words: tuple[Markup, ...]
+    budget_text: tuple[Markup, ...]
     meaning: Markup
     odds: PageFigure
-    meaning_words: tuple[Markup, ...]
+    meaning_text: tuple[Markup, ...]
     exact: tuple[Markup, ...]
     exposed: Markup
     exposed_names: tuple[Markup, ...]
-    exposed_words: tuple[Markup, ...]
+    exposed_text: tuple[Markup, ...]
     error_title: Markup
     error: tuple[Tile, ...]
-    error_words: tuple[Markup, ...]
+    error_text: tuple[Markup, ...]
     not_promised: tuple[Markup, ...]
     promise: tuple[Markup, ...]
     parameters: tuple[tuple[Markup, Markup], ...]
@@ -109,26 +109,26 @@ def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None)
     guess = Guess(_exact(costs.get("epsilon")), _exact(costs.get("delta")), rho)
     return StatementFacts(
         budget=_budget(card, say),
-        budget_words=_budget_words(card, say),
+        budget_text=_budget_text(card, say),
         meaning=say(
             f"statement.meaning_{'person' if person else 'secret'}{'' if card['kept']['totals'] else '_free'}", protected=protected
         ),
         odds=odds_figure(say, protected, guess),
-        meaning_words=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
+        meaning_text=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
-        exposed=exposed_words(card, SHOWN_EXPOSED),
+        exposed=exposed_text(card, SHOWN_EXPOSED),
         exposed_names=tuple(map(name, card["exposed"]["names"][:SHOWN_EXPOSED])),
-        exposed_words=_exposed_words(card),
+        exposed_text=_exposed_text(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
-        error_words=_error_words(card, say),
+        error_text=_error_text(card, say),
         not_promised=_not_promised(card, say),
         promise=tuple(map(text, guarantee["sentences"])),
         parameters=_parameters(card, say),
         check=(
-            say("statement.check_suppressed" if is_suppressed(card) else "statement.check_words", command=code("holdfast verify folder")),
+            say("statement.check_suppressed" if is_suppressed(card) else "statement.check_text", command=code("holdfast verify folder")),
         ),
-        sign=say("statement.sign_words", id=name(release["id"]), name=name(table_name(card))),
+        sign=say("statement.sign_text", id=name(release["id"]), name=name(table_name(card))),
     )
 
 
@@ -145,7 +145,7 @@ def _asked_note(card: Card, say: Say) -> str | Markup:
     asked = card["guarantee"]["asked"]
     if is_for_protected(asked):
         return say("statement.asked_person", protected=card["guarantee"]["protect"])
-    return say("statement.asked_noise") if asked["per"] is None else say("statement.asked_distance", distance=distance_words(card))
+    return say("statement.asked_noise") if asked["per"] is None else say("statement.asked_distance", distance=distance_text(card))
 
 
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
@@ -182,13 +182,13 @@ def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
     )
 
 
-def _budget_words(card: Card, say: Say) -> tuple[Markup, ...]:
+def _budget_text(card: Card, say: Say) -> tuple[Markup, ...]:
     """Sentences under the budget: that a test key promises nothing, what it means that no ledger has the release (a tile says so where one
     has), and what was declared so that its charge is not added to others.
     """
     release = card["release"]
-    said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_words"]] if release["ledger"] is None else [])]
-    return (*((sentences(said),) if said else ()), *disjoint_words(card))
+    said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_text"]] if release["ledger"] is None else [])]
+    return (*((sentences(said),) if said else ()), *disjoint_text(card))
 
 
 def _grant(grant: Card | None, say: Say) -> Tile:
@@ -228,18 +228,18 @@ def _numbers(parameters: Card) -> str:
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card["table"], card["kept"]
     columns = names(say, column_names(card), SHOWN_COLUMNS)
-    lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_words(card))]
-    labels, moved = labels_of(given["labels"]), moved_words(card)
-    words = [kept_words(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity")]
-    statements, identities = (names(say, said, SHOWN_STATEMENTS) for said in words)
+    lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_text(card))]
+    labels, moved = labels_of(given["labels"]), moved_text(card)
+    phrases = [kept_texts(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity")]
+    constraints, identities = (names(say, said, SHOWN_CONSTRAINTS) for said in phrases)
     if not kept["totals"]:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
     elif moved:
-        lines.append(say("statement.kept_rounded", count=kept["totals"], statements=statements, moved=moved))
+        lines.append(say("statement.kept_rounded", count=kept["totals"], constraints=constraints, moved=moved))
     else:
-        lines.append(say("statement.kept", count=kept["totals"], statements=statements))
+        lines.append(say("statement.kept", count=kept["totals"], constraints=constraints))
     if kept["identities"]:
-        lines.append(say("page.identities", statements=identities))
+        lines.append(say("page.identities", constraints=identities))
     lines.append(_others(card, say))
     return tuple(lines)
 
@@ -256,10 +256,10 @@ def _others(card: Card, say: Say) -> Markup:
     return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
 
 
-def _exposed_words(card: Card) -> tuple[Markup, ...]:
+def _exposed_text(card: Card) -> tuple[Markup, ...]:
     """What else reveals counts: totals of zero, the list of cells, a revision."""
     zeros = card["kept"]["zeros"]
-    return tuple(map(text, filter(None, (zeros["words"] if zeros["cells"] else None, list_tells(card), revision_words(card)))))
+    return tuple(map(text, filter(None, (zeros["text"] if zeros["cells"] else None, list_tells(card), revision_text(card)))))
 
 
 def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
@@ -283,11 +283,11 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _error_words(card: Card, say: Say) -> tuple[Markup, ...]:
+def _error_text(card: Card, say: Say) -> tuple[Markup, ...]:
     """What the tiles do not say; all of it where there are none."""
     error = card["expected_error"]
     if not _error_tiles(card, say):
-        return (text(error["words"]),)
+        return (text(error["text"]),)
     missing, values = error["cells_not_estimated"], "" if step_of(card) is None else "_values"
     said = [
         say(f"statement.error_mean{values}"),
@@ -322,11 +322,11 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Markup, Markup], ...]:
         if group["kind"] != PINNED
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
-    drawn = Markup("; ").join([status_words(card), *groups[:SHOWN_GROUPS], *more])
+    drawn = Markup("; ").join([status_text(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
         (say("statement.relation"), capital(card["guarantee"]["relation"])),
         *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
-        (say("statement.mechanism"), mechanism_words(say, mechanism)),
+        (say("statement.mechanism"), mechanism_text(say, mechanism)),
         (say("statement.law"), formula(mechanism["law"])),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), capital(drawn)),

@@ -10,10 +10,10 @@ from typing import Any
 
 from holdfast.channels import Facts
 from holdfast.display import nearest
-from holdfast.errors import InvalidStatement
+from holdfast.errors import InvalidConstraint
 from holdfast.exact.formatting import format_short
 from holdfast.invariants import identity, margin, total
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import Mechanism
@@ -212,25 +212,25 @@ def written_options(release: ReleaseSection) -> dict[str, str]:
     return {name: str(raw).lower() if isinstance(raw, bool) else str(raw).strip() for name, raw in own.items()}
 
 
-def statements(keep: KeepSection, cells: list[str], levels: Sequence[str] = ()) -> list[Statement]:
-    """The statements of [keep]; their columns must be among the cells, those of margins and `by` may be levels of hierarchies."""
-    made = _statements_of(keep, ("keep",), cells, levels)
+def constraints(keep: KeepSection, cells: list[str], levels: Sequence[str] = ()) -> list[Constraint]:
+    """The constraints of [keep]; their columns must be among the cells, those of margins and `by` may be levels of hierarchies."""
+    made = _constraints_of(keep, ("keep",), cells, levels)
     if keep.identities is not None:
-        made += _statements_of(keep.identities, ("keep", "identities"), cells, levels)
+        made += _constraints_of(keep.identities, ("keep", "identities"), cells, levels)
     return made
 
 
-def _statements_of(keep: KeepSection | IdentitiesSection, base: Place, cells: list[str], levels: Sequence[str]) -> list[Statement]:
-    made: list[Statement] = []
+def _constraints_of(keep: KeepSection | IdentitiesSection, base: Place, cells: list[str], levels: Sequence[str]) -> list[Constraint]:
+    made: list[Constraint] = []
     identities = isinstance(keep, IdentitiesSection)
 
-    def add(place: Place, columns: Mapping[str, Iterable[str]], build: Callable[[], Statement], values: Any = None) -> None:
+    def add(place: Place, columns: Mapping[str, Iterable[str]], build: Callable[[], Constraint], values: Any = None) -> None:
         for key, names in columns.items():
             _check_columns((*place, key) if key else place, names, cells if key == "column" else [*cells, *levels])
         try:
             made.append(identity(build(), values) if identities else build())
             return
-        except InvalidStatement as error:
+        except InvalidConstraint as error:
             told = str(error)
         raise Problem(place, told)
 
@@ -245,9 +245,9 @@ def _statements_of(keep: KeepSection | IdentitiesSection, base: Place, cells: li
             add(place, {"": kept}, lambda columns=kept: margin(*columns))  # type: ignore[misc]
     for number, said in enumerate(keep.subsets):
         column = [] if said.column is None else [said.column]
-        add((*base, "subsets", number), {"column": column, "by": said.by}, said.statement, said.values)
+        add((*base, "subsets", number), {"column": column, "by": said.by}, said.constraint, said.values)
     for number, named in enumerate(keep.areas):
-        add((*base, "areas", number), {"column": [named.column], "by": named.by}, named.statement, named.values)
+        add((*base, "areas", number), {"column": [named.column], "by": named.by}, named.constraint, named.values)
     for number, rows in enumerate(keep.linear):
-        add((*base, "linear", number), {}, rows.statement)
+        add((*base, "linear", number), {}, rows.constraint)
     return made

@@ -75,7 +75,7 @@ EXAMPLES = {
 }
 """What to write, by field; a field within one of these shares its example."""
 
-OTHER_WORDS = {
+OTHER_SPELLINGS = {
     "table.unit": "protect",
     "table.person": "id",
     "table.columns": "cells",
@@ -206,7 +206,7 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         home = next((section for section, keys in sections.items() if word in keys), None)
         advice = f"{word} stands in [{home}]: move it below that line. " if home else nearest(word, known, "[{}]")
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
-    other = OTHER_WORDS.get(dotted_path(place))
+    other = OTHER_SPELLINGS.get(dotted_path(place))
     home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
     advice = f"Did you mean {other}? " if other else f"It belongs to [{home}]: move it there. " if home else nearest(word, known)
     return f"there is no such key. {advice}Keys of {dotted_path(place[:-1])}: {', '.join(known)}."

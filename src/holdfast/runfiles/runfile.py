@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from holdfast.errors import HoldfastError, InvalidParameter, InvalidRun
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import lattice
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.ledger.embedded import NO_LEDGER
@@ -27,7 +27,7 @@ from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.answer import declared_grid, on_the_grid
 from holdfast.publication.maps import MapRequest, map_request
 from holdfast.publication.order import UNNAMED
-from holdfast.runfiles.checks import check_file, check_source, check_universe, mechanism_of, statements, written_options
+from holdfast.runfiles.checks import check_file, check_source, check_universe, constraints, mechanism_of, written_options
 from holdfast.runfiles.messages import Problem, dotted_path, explain, parse_toml, quote, read_toml
 from holdfast.runfiles.sections import (
     AnswerDocument,
@@ -92,16 +92,16 @@ class Run:
     """The public key that must have signed that earlier release."""
     allow_exposed: int
     """How many cells may be published as they are because the kept totals fix them: none, unless the run file says so."""
-    statements: tuple[Statement, ...]
+    constraints: tuple[Constraint, ...]
     _folder: str = field(repr=False)
     _table: TableSection = field(repr=False)
     _answer: AnswerSection | None = field(default=None, repr=False)
     """Where the run is of real-valued answers; `_table` then says where they are."""
 
     @property
-    def keep(self) -> list[Statement]:
-        """The statements under [keep], in the order total, margins, subsets, areas, linear, identities."""
-        return list(self.statements)
+    def keep(self) -> list[Constraint]:
+        """The constraints under [keep], in the order total, margins, subsets, areas, linear, identities."""
+        return list(self.constraints)
 
     @property
     def options(self) -> dict[str, str]:
@@ -330,7 +330,7 @@ def _run_of(name: str, toml: str) -> Run:
         disjoint=_disjoint(release, answer),
         revises_signer=None if release.revises_signer is None else Path(folder, release.revises_signer),
         allow_exposed=release.allow_exposed,
-        statements=tuple(statements(document.keep, list(table.cells), _levels(table))),
+        constraints=tuple(constraints(document.keep, list(table.cells), _levels(table))),
         _folder=folder,
         _table=table,
         _answer=answer,

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema
 
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
-from holdfast.invariants.statements import Areas, Linear, Subset
+from holdfast.invariants.constraints import Areas, Linear, Subset
 from holdfast.ledger.disjoint import MAX_BECAUSE, check_because
 from holdfast.ledger.values import MAX_NAME, name_of
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
@@ -346,7 +346,7 @@ class SubsetSection(Section):
             refuse("give one of codes, node and where, and column with the first two.")
         return self
 
-    def statement(self) -> Subset:
+    def constraint(self) -> Subset:
         if self.where is not None:
             return subset(self.where, by=self.by)
         assert self.column is not None
@@ -361,7 +361,7 @@ class AreasSection(Section):
     by: list[str] = []
     values: Values = None
 
-    def statement(self) -> Areas:
+    def constraint(self) -> Areas:
         return areas(self.column, self.sets, by=self.by)
 
 
@@ -381,7 +381,7 @@ class LinearSection(Section):
                 refuse(f"{what} has {len(given)} entries for {len(self.matrix)} rows. Give one for each row.")
         return self
 
-    def statement(self) -> Linear:
+    def constraint(self) -> Linear:
         return linear(self.matrix, self.names, self.values)
 
 

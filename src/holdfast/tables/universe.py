@@ -52,7 +52,7 @@ class Codes(Mapping[str, tuple[str, ...]]):
         return Codes, (tuple(self._arrays), tuple(self._arrays.values()))
 
     def derive(self, column: str, make: Callable[[tuple[str, ...]], T]) -> T:
-        """What a function makes of the codes of a column, made once: thousands of statements may ask. Not to be written to."""
+        """What a function makes of the codes of a column, made once: thousands of constraints may ask. Not to be written to."""
         if (column, make) not in self._derived:
             self._derived[column, make] = make(self[column])
         return cast(T, self._derived[column, make])
@@ -360,7 +360,7 @@ class Universe:
 
     @cached_property
     def _spreads(self) -> dict[int, Indices]:
-        """Columns of a full product of few cells, by place: thousands of statements may ask for them."""
+        """Columns of a full product of few cells, by place: thousands of constraints may ask for them."""
         return {}
 
     def _group_of_product(self, places: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

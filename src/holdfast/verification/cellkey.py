@@ -72,8 +72,8 @@ class CellKeyCard(CardPart):
     settings: _Settings
     tables: Annotated[list[_PublishedTable], Field(min_length=1, max_length=10_000)]
     gaps: Annotated[list[Any], Field(max_length=100_000)]
-    words: Annotated[list[Text], Field(max_length=10_000)]
-    distance_words: Text
+    text: Annotated[list[Text], Field(max_length=10_000)]
+    distance_text: Text
     files: dict[PublicFile, Sha256]
 
 
@@ -194,12 +194,12 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
         if not is_csv_of(frames[table.name], card.files[table.file])
     )
     said = card.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for name in ("tables", "gaps", "distance_words"):
+    for name in ("tables", "gaps", "distance_text"):
         if said[name] != json.loads(json.dumps(made[name])):
             yield f"{CARD}: {name} does not follow from the tables"
     other = [[other_noise_sentence(parts)] for size in (1, 2, 3) for parts in combinations(_NOISE_PARTS, size)]
-    if said["words"] not in ([*made["words"], *more] for more in ([], *other)):
-        yield f"{CARD}: words are not those of these settings"
-    page = perturbed_html({"release": said["release"], **made, "words": said["words"]})
+    if said["text"] not in ([*made["text"], *more] for more in ([], *other)):
+        yield f"{CARD}: text is not that of these settings"
+    page = perturbed_html({"release": said["release"], **made, "text": said["text"]})
     if (place / PAGE).read_bytes() != page.encode():
         yield f"{PAGE} is not the page that follows from {CARD}"

@@ -34,7 +34,7 @@ class Loaded(Readable):
     exposure: Exposure = field(repr=False)
     """What the published totals give away, by their structure, and by their values where a table with these totals is known."""
     kept_rows: Sequence[KeptRow] = field(repr=False)
-    """(statement, name, total) of every kept total: they equal the true ones."""
+    """(constraint, name, total) of every kept total: they equal the true ones."""
     area_map: bytes | None = field(default=None, repr=False)
     """What map.geojson holds, where the folder has a map."""
 

@@ -21,9 +21,9 @@ import numpy as np
 from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.exact.formatting import format_exact
-from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.constraints import Margin
+from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
-from holdfast.invariants.statements import Margin
 from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid
 from holdfast.publication.card import Card
@@ -35,11 +35,11 @@ from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.readers import find_columns, open_source
 from holdfast.tables.text_files import Reading
 
-PLAIN_HEADER = ["statement", "name", "total"]
+PLAIN_HEADER = ["kept", "name", "total"]
 Number: TypeAlias = int | Fraction
 """A count, or a total of answers in values."""
 TotalRow: TypeAlias = tuple[str, str, Number]
-"""Statement, name, total."""
+"""Constraint, name, total."""
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
 
@@ -48,7 +48,7 @@ def compare_with(
 ) -> tuple[int, list[str]]:
     """(how many official totals were compared, differences). `moves`: the lattice of the release."""
     grid = None if card.table.grid is None else card.table.grid.grid()
-    totals = listed if grid is None else [(statement, name, grid.value(total)) for statement, name, total in listed]
+    totals = listed if grid is None else [(constraint, name, grid.value(total)) for constraint, name, total in listed]
     if isinstance(against, Table):
         universe, numbers = _of_table(against, grid)
     else:
@@ -66,7 +66,7 @@ def _of_table(table: Table, grid: AnswerGrid | None) -> tuple[Universe, Numbers]
     if (table.grid is None) is not (grid is None):
         raise InvalidParameter(
             "A release of real-valued answers is compared with answers, and one of counts with counts. For answers give a file: columns of "
-            "codes and one of values, or statement, name, total, as kept.csv has them."
+            "codes and one of values, or kept, name, total, as kept.csv has them."
         )
     if table.grid is None:
         return table.universe, table.counts
@@ -74,7 +74,7 @@ def _of_table(table: Table, grid: AnswerGrid | None) -> tuple[Universe, Numbers]
 
 
 def _read_official(path: Path, full: list[str], grid: AnswerGrid | None) -> tuple[list[str], list[TotalRow] | None]:
-    """The columns of a file; and its rows, if it is a list of statement, name, total, alone or with the columns of kept.csv."""
+    """The columns of a file; and its rows, if it is a list of kept, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
     if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full, grid)) is not None:
@@ -110,7 +110,7 @@ def _three(header: list[str]) -> list[str]:
 def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: AnswerGrid | None) -> list[TotalRow]:
     read: Callable[[str], Number] = int if grid is None else _exact
     try:
-        return [(statement, name, read(total)) for statement, name, total in rows]
+        return [(constraint, name, read(total)) for constraint, name, total in rows]
     except (TypeError, ValueError):
         raise _bad_row(path, grid) from None
 
@@ -123,7 +123,7 @@ def _exact(text: str) -> Fraction:
 
 def _bad_row(path: Path, grid: AnswerGrid | None) -> UnreadableInput:
     number = "whole number" if grid is None else "number, such as 0.25 or 1/3,"
-    return UnreadableInput(f"{path.name!r} has a row without a statement, a name or a {number} as total. Correct that row.")
+    return UnreadableInput(f"{path.name!r} has a row without a constraint, a name or a {number} as total. Correct that row.")
 
 
 def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
@@ -135,7 +135,7 @@ def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None)
     if not codes or len(others) != 1:
         raise InvalidParameter(
             f"{path.name!r} should have columns of codes ({', '.join(card.table.columns)}) and one of numbers, or "
-            "statement, name, total, alone or with the columns of kept.csv. "
+            "kept, name, total, alone or with the columns of kept.csv. "
             f"Found {', '.join(header) or 'nothing'}. Rename its columns, or leave others out."
         )
     if grid is None:
@@ -147,12 +147,12 @@ def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None)
 
 
 def _number_totals(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Number]:
-    """Totals by statement and name; where two share both, by their number among these too, so that none is lost."""
+    """Totals by constraint and name; where two share both, by their number among these too, so that none is lost."""
     seen: Counter[tuple[str, str]] = Counter()
     out = {}
-    for statement, name, total in rows:
-        seen[statement, name] += 1
-        out[statement, name, seen[statement, name]] = total
+    for constraint, name, total in rows:
+        seen[constraint, name] += 1
+        out[constraint, name, seen[constraint, name]] = total
     return out
 
 
@@ -162,7 +162,7 @@ def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalR
     if grid is not None:
         numbers = to_grid(moves, numbers.tolist(), grid.places).integers
     read: Callable[[int], Number] = int if grid is None else grid.value
-    official = [(rows.statement, rows.name(i), read(int(total))) for rows in families for i, total in enumerate(rows.totals(numbers))]
+    official = [(rows.constraint, rows.name(i), read(int(total))) for rows in families for i, total in enumerate(rows.totals(numbers))]
     return _differences(_number_totals(listed), _number_totals(official), lambda key: key[1], grid)
 
 
@@ -192,22 +192,22 @@ def _margin(
 ) -> tuple[int, list[str]]:
     """Official totals by some of the columns: the release must keep that margin."""
     columns = universe.columns
-    stated = [statement_of(given) for given in card.kept.definitions]
+    stated = [constraint_of(given) for given in card.kept.definitions]
     wanted = [s for s in stated if isinstance(s, Margin) and s.kind == "kept" and not s.groupings and set(s.columns) >= set(columns)]
     if not wanted:
         raise InvalidParameter(
-            f"The release does not keep totals by {', '.join(columns)}: they need not agree. It keeps {', '.join(card.kept.statements)}."
+            f"The release does not keep totals by {', '.join(columns)}: they need not agree. It keeps {', '.join(card.kept.constraints)}."
         )
-    statement = min(wanted, key=lambda s: len(s.columns))
+    constraint = min(wanted, key=lambda s: len(s.columns))
     totals = iter(listed)
     mine: dict[Any, Number] = {}
     for rows in kept.rows:
         if rows.kind != "kept":
             continue
         values = [next(totals)[2] for _ in range(rows.count)]
-        if rows.statement == str(statement):
+        if rows.constraint == str(constraint):
             for codes, value in zip(rows.codes, values, strict=True):  # type: ignore[union-attr]
-                named = {c: kept.universe.codes[c][k] for c, k in zip(statement.columns, codes, strict=True)}
+                named = {c: kept.universe.codes[c][k] for c, k in zip(constraint.columns, codes, strict=True)}
                 key = tuple(named[c] for c in columns)
                 mine[key] = mine.get(key, 0) + value
             break

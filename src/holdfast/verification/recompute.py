@@ -1,6 +1,6 @@
 """What a folder should say, made again from the part of it that everything else follows from.
 
-Read:     the codes and counts of the table, the kept totals, and of the card: statements, mechanism with its exact parameters, what is
+Read:     the codes and counts of the table, the kept totals, and of the card: constraints, mechanism with its exact parameters, what is
           declared of the table, what only the office can say (ONLY_SIGNED), and how the pairs of a chain met.
 Made:     guarantee, exposure, samplers, standard deviations, identity, every sentence, the pages. No chain is run to assess it again;
           figures from draws of the public law come from a public key and are drawn again.
@@ -23,7 +23,7 @@ from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exposure.cells import Exposure
-from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
@@ -74,7 +74,7 @@ DECLARED = ("table.grid.l1", "table.grid.l2_squared", "table.grid.neighbours", "
 """Fields of real-valued answers that the promise is computed from and no file of the folder shows. A change of one alone is noticed, since
 the promise then does not follow; changed with the budget they make another release, of the same noise and a better promise."""
 
-SENTENCES = frozenset({"words", "ledger_words", "relation", "status_note", "why", "basis"})
+SENTENCES = frozenset({"text", "ledger_text", "relation", "status_note", "why", "basis"})
 """Fields in words: another version may say the same differently."""
 MAX_SOLVED_CELLS = 1_000
 """A Smith form of more cells would take long."""
@@ -122,9 +122,9 @@ class Recomputed:
             if not (self._may_differ(path, here, there)):
                 one, other = _show_difference(here, there)
                 yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
-        asked = None if given.guarantee.asked is None else given.guarantee.asked.words
-        if not is_paragraph_of(self.plan.guarantee, given.guarantee.words, asked, given.guarantee.sentences):
-            yield "card.json: guarantee.words is not what the card requests, its guarantee.sentences and the names of exposed cells"
+        asked = None if given.guarantee.asked is None else given.guarantee.asked.text
+        if not is_paragraph_of(self.plan.guarantee, given.guarantee.text, asked, given.guarantee.sentences):
+            yield "card.json: guarantee.text is not what the card requests, its guarantee.sentences and the names of exposed cells"
 
     def _may_differ(self, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
         if not self.same_version and SENTENCES.intersection(map(str, path)):
@@ -212,7 +212,7 @@ class Recomputed:
 
 def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
     """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
-    statements = tuple(statement_of(given) for given in card.kept.definitions)
+    constraints = tuple(constraint_of(given) for given in card.kept.definitions)
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
     labels = Labels(tuple(given.labels() for given in said.labels))
@@ -222,7 +222,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
-    facts = Facts(lattice(cells, statements), statements, said.protect, said.max_records, said.count, said.name, **own)
+    facts = Facts(lattice(cells, constraints), constraints, said.protect, said.max_records, said.count, said.name, **own)
     if facts.grid is not None and facts.grid.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)

@@ -19,7 +19,7 @@ import numpy as np
 
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.invariants.definitions import statement_of
+from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
@@ -42,7 +42,7 @@ from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.released import value_columns
 from holdfast.publication.rewritten import arrange_like, is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
-from holdfast.publication.view import VIEW, VIEW_WORDS, fields_text, made_again, solver_here
+from holdfast.publication.view import VIEW, VIEW_FILE, fields_text, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -107,7 +107,7 @@ def verify(
     """Check a published folder.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
-                 the whole table, of which only the kept totals are compared), or a list with statement, name, total, such as kept.csv.
+                 the whole table, of which only the kept totals are compared), or a list with kept, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
                  `strict`: whatever could not be compared (`Verified.left`) is a failure, too.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
@@ -200,7 +200,7 @@ def _escape_messages() -> Iterator[None]:
 
 
 def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
-    """(what the folder holds, made again; its statements and counts; its kept totals). VerificationFailed unless all agrees."""
+    """(what the folder holds, made again; its constraints and counts; its kept totals). VerificationFailed unless all agrees."""
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
@@ -214,7 +214,7 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[R
         made, published = _columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
     except HoldfastError as error:
-        found = [f"table and statements do not fit together: {shorten(str(error), 300).rstrip('.')}"]
+        found = [f"table and constraints do not fit together: {shorten(str(error), 300).rstrip('.')}"]
     if found:
         _fail(found)
     again = _recompute_promise(card, made, published, lines)
@@ -320,7 +320,7 @@ def _content(place: Path, card: Card, name: str) -> bytes:
 
 def _view_fields(place: Path, card: Card) -> Any:
     """What view.json says; None where there is no view."""
-    return None if VIEW_WORDS not in card.files else _read_guarded(VIEW_WORDS, lambda: parse_json(read_json_text(place / VIEW_WORDS)))
+    return None if VIEW_FILE not in card.files else _read_guarded(VIEW_FILE, lambda: parse_json(read_json_text(place / VIEW_FILE)))
 
 
 def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
@@ -331,11 +331,11 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
         return
     view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
-        yield f"{VIEW_WORDS} does not belong to a publication view of this release"
+        yield f"{VIEW_FILE} does not belong to a publication view of this release"
         return
-    wrong = list(view.file_problems(said, same_words=again.same_version, same_software=again.same_software))
-    if not wrong and _content(place, card, VIEW_WORDS) != fields_text(arrange_like(said, view.to_fields())).encode():
-        wrong.append(f"{VIEW_WORDS} is not written as Holdfast writes it")
+    wrong = list(view.file_problems(said, same_text=again.same_version, same_software=again.same_software))
+    if not wrong and _content(place, card, VIEW_FILE) != fields_text(arrange_like(said, view.to_fields())).encode():
+        wrong.append(f"{VIEW_FILE} is not written as Holdfast writes it")
     yield from wrong
     for form in FORMATS.values():
         name = f"{VIEW}{form.suffix}"
@@ -364,7 +364,7 @@ def _made_again(again: Recomputed) -> Iterator[str]:
     if again.totals is not None:
         yield "exposure"
     yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
-    if VIEW_WORDS in again.card.files:
+    if VIEW_FILE in again.card.files:
         yield "publication view"
 
 
@@ -375,7 +375,7 @@ def _name_unchecked(place: Path, again: Recomputed) -> Iterator[str]:
         yield "exposure, because counts of a large table are left out"
     if again.card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
-    if VIEW_WORDS in again.card.files:
+    if VIEW_FILE in again.card.files:
         solver = _view_fields(place, again.card)["solver"]
         if solver is not None and not (again.same_software and solver == solver_here()):
             yield "cells and biases of the publication view beyond what must hold, because another solver found them"
@@ -432,14 +432,14 @@ def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[
 
 
 def _plain(lines: list[KeptLine]) -> list[KeptRow]:
-    return [(line.statement, line.name, line.total) for line in lines]
+    return [(line.constraint, line.name, line.total) for line in lines]
 
 
 def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
-    """(compiled statements, released counts), and which cells are published, from the first table file."""
+    """(compiled constraints, released counts), and which cells are published, from the first table file."""
     frame = next(iter(frames.values()))
     universe = replace(_listed_universe(frame.select(list(card.table.columns)), card), support=card.table.universe)
-    kept = compile_rows(universe, [statement_of(given) for given in card.kept.definitions])
+    kept = compile_rows(universe, [constraint_of(given) for given in card.kept.definitions])
     counts, published = _counts(frame, card.table.count)
     return (kept, counts), published
 

@@ -30,7 +30,7 @@ LARGE_COEFFICIENTS = (
 def answers_fields(guarantee: Guarantee) -> dict[str, Any] | None:
     """With the words beside them; None for counts."""
     answers = guarantee.answers
-    return None if answers is None else {**answers.to_fields(), "relation": "same invariants", "words": reach_sentences(guarantee)}
+    return None if answers is None else {**answers.to_fields(), "relation": "same invariants", "text": reach_sentences(guarantee)}
 
 
 def answers_relation(guarantee: Guarantee) -> str:

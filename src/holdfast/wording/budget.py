@@ -14,7 +14,7 @@ from holdfast.privacy.guarantee import Guarantee
 def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
     """What was asked for, with the words beside it; None where there is nothing to ask for."""
     asked = guarantee.asked
-    return None if asked is None else {**asked.to_fields(), "words": asked_phrase(asked, guarantee)}
+    return None if asked is None else {**asked.to_fields(), "text": asked_phrase(asked, guarantee)}
 
 
 def is_for_protected(asked: Mapping[str, Any]) -> bool:

@@ -57,23 +57,23 @@ def check_screen(fields: Mapping[str, Any]) -> str:
     if len(fields["rows"]) > 12:
         lines.append(f"  and {count_of(len(fields['rows']) - 12, 'more row')}")
     for size in fields["key_sizes"]:
-        lines.append(f"Keys       {size['key_size']:>5}: {_size_words(size)}")
-    return "\n".join([*lines, *(f"- {sentence}" for sentence in fields["words"])])
+        lines.append(f"Keys       {size['key_size']:>5}: {_size_text(size)}")
+    return "\n".join([*lines, *(f"- {sentence}" for sentence in fields["text"])])
 
 
 def _row_line(row: Mapping[str, Any]) -> str:
     return f"count {row['count']:>4}: bias {row['bias']:+.3g}, variance {row['variance']:.6g}, unchanged {100 * row['stays']:.3g} %"
 
 
-def _size_words(size: Mapping[str, Any]) -> str:
+def _size_text(size: Mapping[str, Any]) -> str:
     if size["lost"]:
         return f"too few, {count_of(size['lost'], 'noise value')} would be lost"
     return f"plateau delta = {size['plateau']:.6g} from epsilon = {size['plateau_epsilon']:.6g} on"
 
 
-def key_size_words(size: Mapping[str, Any]) -> str:
+def key_size_text(size: Mapping[str, Any]) -> str:
     """For the page: what rounding to so many keys does."""
-    return _size_words(size)
+    return _size_text(size)
 
 
 def gap_sentence(gap: Mapping[str, Any]) -> str:
@@ -92,9 +92,9 @@ def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
     tables = [f"Wrote {table['file']}: {count_of(table['cells'], 'cell')}." for table in fields["tables"]]
     gaps = [gap_sentence(gap) for gap in fields["gaps"]]
     where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
-    uneven = [fields["distance_words"]] if Fraction(fields["settings"]["distance"]) else []
+    uneven = [fields["distance_text"]] if Fraction(fields["settings"]["distance"]) else []
     warning = [] if fields["release"]["private"] else [NOT_PRIVATE]
-    return "\n".join([*warning, *tables, *gaps, *fields["words"], *uneven, where])
+    return "\n".join([*warning, *tables, *gaps, *fields["text"], *uneven, where])
 
 
 def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
@@ -123,8 +123,8 @@ def other_noise_sentence(parts: Sequence[str]) -> str:
 
 
 def _join_all(parts: Sequence[str]) -> str:
-    words = [_PARTS[part] for part in parts]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    names = [_PARTS[part] for part in parts]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def standing_sentence(state: str | None, is_there: bool, dataset: str, release_id: str, ledger: Sequence[str]) -> str:
@@ -183,7 +183,7 @@ def design_screen(fields: Mapping[str, Any]) -> str:
         f"Reached    delta = {fields['delta_reached']:.6g} at epsilon = {fields['epsilon']}, before rounding to keys",
         f"With keys  delta = {fields['delta_of_table']:.6g} at epsilon = {fields['epsilon']}, in the table with {fields['key_size']} keys"
         + ("" if fields["missed"] is None else ": ABOVE WHAT WAS ASKED"),
-        *(f"{name:<10} {_other_words(fields['others'][key])}" for key, name in _OTHERS.items()),
+        *(f"{name:<10} {_other_text(fields['others'][key])}" for key, name in _OTHERS.items()),
     ]
     if fields["D"] > 1:
         lines.append(
@@ -195,6 +195,6 @@ def design_screen(fields: Mapping[str, Any]) -> str:
 _OTHERS = {"best": "Best gamma", "smallest": "Smallest D", "laplace": "Laplace"}
 
 
-def _other_words(other: Mapping[str, Any]) -> str:
+def _other_text(other: Mapping[str, Any]) -> str:
     how = "" if other["gamma"] is None else f", gamma = {other['gamma']}, by numbers"
     return f"from -{other['D']} to {other['D']}{how}: variance {other['variance']:.6g}, delta = {other['delta']:.6g}"

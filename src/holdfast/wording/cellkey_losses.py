@@ -28,21 +28,21 @@ def scope_sentence(losses: Losses) -> str:
         )
     return (
         "These figures are for one cell and one answer, over the draw of the record keys, and for two counts that differ by one: "
-        f"{counts_words(losses)}."
+        f"{counts_text(losses)}."
     )
 
 
-def counts_words(losses: Losses) -> str:
+def counts_text(losses: Losses) -> str:
     """Which neighbouring counts were compared."""
     if losses.runs == ((0, None),):
         return "any two such counts, zero and one included"
-    said = [_run_words(first, last) for first, last in losses.runs]
+    said = [_run_text(first, last) for first, last in losses.runs]
     if len(said) > MOST_RUNS:
         said[MOST_RUNS - 1 : -1] = [f"and so on in {len(said) - MOST_RUNS} further runs of counts"]
     return f"{', or '.join(said)}{'; nothing is said of other counts' if len(said) > 1 or not losses.is_open else ''}"
 
 
-def _run_words(first: int, last: int | None) -> str:
+def _run_text(first: int, last: int | None) -> str:
     if last is None:
         return f"both counts at least {first}"
     return f"{first} and {last}" if last == first + 1 else f"both counts from {first} to {last}"

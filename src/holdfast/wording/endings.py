@@ -18,7 +18,7 @@ WHAT_TO_DO = {
     "key-exhausted": "Derive a subkey.",
     "precision-exhausted": "Use parameters of ordinary size. Draws are not affected.",
     "invalid-table": "Correct the file, column and row that the message names.",
-    "unreadable-input": "Correct the file, line, statement or key that the message names.",
+    "unreadable-input": "Correct the file, line, constraint or key that the message names.",
     "unknown-column": "Write the name as the source has it; the message lists names that are close.",
     "invalid-code": "Cast codes to text at the source, so that 01 stays 01, or declare the code.",
     "invalid-count": "Correct the row that is named, or cast the column to whole numbers.",
@@ -28,7 +28,7 @@ WHAT_TO_DO = {
     "too-many-records": "Give every record its own identifier, or raise max_records where a table has it, which costs more noise.",
     "out-of-scope": "Count records without weights.",
     "confidential-table": "Save the table to a file and protect that file.",
-    "invalid-statement": "Name columns and codes that exist; the message shows them.",
+    "invalid-constraint": "Name columns and codes that exist; the message shows them.",
     "contradicting-totals": "Correct the declared values that the message names.",
     "nothing-left": "Keep fewer totals, or publish without noise.",
     "outside-bounds": "Correct the table, or give wider bounds.",
@@ -118,8 +118,8 @@ def standing_sentences(state: str | None, resumable: bool, command: str, dataset
 UNTOLD = "What the command had to say could not be written: standard output is full or closed."
 STOPPED_AFTER = "The command was stopped while it was saying so."
 MEMORY = "Memory ran out."
-LAST_WORDS = b"holdfast: Memory ran out, or worse, and what stands could not be found out. See: holdfast ledger show\n"
-LAST_WORDS_PUBLISHED = b"holdfast: The release is published. Memory ran out, or worse, while that was being said.\n"
+LAST_LINE = b"holdfast: Memory ran out, or worse, and what stands could not be found out. See: holdfast ledger show\n"
+LAST_LINE_PUBLISHED = b"holdfast: The release is published. Memory ran out, or worse, while that was being said.\n"
 
 
 def after_sentences(failed: str, stands: str) -> str:

@@ -14,10 +14,10 @@ from holdfast.wording.catalogue import Sentences
 
 TOTAL = "whole table"
 CELLS = "cells"
-"""Names of levels for who asks for a figure; `level_words` says them in another language."""
+"""Names of levels for who asks for a figure; `level_text` says them in another language."""
 
 
-def level_words(say: Sentences, name: str) -> str:
+def level_text(say: Sentences, name: str) -> str:
     """The name of a level on a figure."""
     return {TOTAL: say("figures.level_total"), CELLS: say("figures.level_cells")}.get(name, name)
 
@@ -25,7 +25,7 @@ def level_words(say: Sentences, name: str) -> str:
 def level_by_margin(say: Sentences, level: str, margin: str | None) -> str:
     """ "county, by sex"; "county, by all other columns"."""
     if margin is None:
-        return level_words(say, level)
+        return level_text(say, level)
     return say("figures.by_all", level=level) if margin == "detailed" else say("figures.by", level=level, margin=margin)
 
 
@@ -51,12 +51,12 @@ class _Spread(Protocol):
     def looked_at(self) -> int: ...
 
 
-def error_words(say: Sentences, spreads: Sequence[_Spread]) -> str:
+def error_text(say: Sentences, spreads: Sequence[_Spread]) -> str:
     """Every row of the chart."""
-    return "; ".join(f"{level_by_margin(say, spread.name, spread.margin)}: {spread_words(say, spread)}" for spread in spreads) + "."
+    return "; ".join(f"{level_by_margin(say, spread.name, spread.margin)}: {spread_text(say, spread)}" for spread in spreads) + "."
 
 
-def spread_words(say: Sentences, spread: _Spread) -> str:
+def spread_text(say: Sentences, spread: _Spread) -> str:
     """3.15 (exact to 3.16); one number where all are alike."""
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return say("page.not_known")
@@ -86,7 +86,7 @@ def relative_header(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     )
 
 
-def class_words(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
+def class_text(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     """No noise; up to 5 %; ...; above 50 %."""
     shown = [format_percent(limit) for limit in limits]
     return (
@@ -96,9 +96,9 @@ def class_words(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     )
 
 
-def relative_words(say: Sentences, shares: Sequence[_Shares], limits: Sequence[float]) -> str:
+def relative_text(say: Sentences, shares: Sequence[_Shares], limits: Sequence[float]) -> str:
     """For every level the shares above each limit."""
-    return "; ".join(f"{level_words(say, found.name)}: {_shares(say, found, limits)}" for found in shares) + "."
+    return "; ".join(f"{level_text(say, found.name)}: {_shares(say, found, limits)}" for found in shares) + "."
 
 
 def _shares(say: Sentences, found: _Shares, limits: Sequence[float]) -> str:
@@ -121,7 +121,7 @@ class _Sizes(Protocol):
     def not_positive(self) -> int: ...
 
 
-def size_words(say: Sentences, sizes: _Sizes, noun: str) -> str:
+def size_text(say: Sentences, sizes: _Sizes, noun: str) -> str:
     """The first and the last class, and what has no dot."""
     first, last = format_three(sizes.classes[0].median), format_three(sizes.classes[-1].median)
     told = say("figures.size_same" if first == last else "figures.size_range", first=first, last=last, **say.nouns(noun))
@@ -157,7 +157,7 @@ class _Ranked(Protocol):
     def shared_parts(self) -> Sequence[str]: ...
 
 
-def interval_words(say: Sentences, bar: _Bar) -> str | None:
+def interval_text(say: Sentences, bar: _Bar) -> str | None:
     """The ends of a bar's interval; None where it has none."""
     return None if bar.low is None or bar.high is None else between(say, format_published(bar.low), format_published(bar.high))
 
@@ -165,12 +165,12 @@ def interval_words(say: Sentences, bar: _Bar) -> str | None:
 def ranked_title(say: Sentences, ranked: _Ranked, noun: str) -> str:
     which = "figures.ranked_cells" if ranked.level == CELLS else "figures.ranked_level"
     intervals = "" if ranked.intervals in ("none", "unknown") else "_intervals"
-    return say(f"{which}{intervals}", level=level_words(say, ranked.level), **say.nouns(noun))
+    return say(f"{which}{intervals}", level=level_text(say, ranked.level), **say.nouns(noun))
 
 
-def ranked_words(say: Sentences, ranked: _Ranked) -> str:
+def ranked_text(say: Sentences, ranked: _Ranked) -> str:
     """The bars in words."""
-    shown = ((bar.name, format_published(bar.value), interval_words(say, bar)) for bar in ranked.bars)
+    shown = ((bar.name, format_published(bar.value), interval_text(say, bar)) for bar in ranked.bars)
     return "; ".join(f"{name}: {value}{'' if ends is None else f' ({ends})'}" for name, value, ends in shown) + "."
 
 
@@ -204,14 +204,14 @@ def has_deviations(grid: _Grid) -> bool:
     return any(deviation is not None for row in grid.deviations for deviation in row)
 
 
-def heat_words(say: Sentences, grid: _Grid, known: Sequence[float], limit: float, noun: str) -> str:
+def heat_text(say: Sentences, grid: _Grid, known: Sequence[float], limit: float, noun: str) -> str:
     """Size, range and how many are marked."""
     pairs = [pair for values, spreads in zip(grid.values, grid.deviations, strict=True) for pair in zip(values, spreads, strict=True)]
     marked = sum(value is not None and bool(sd) and (sd or 0.0) > limit * max(value, 0.0) for value, sd in pairs)
     size = {"rows": len(grid.rows), "columns": len(grid.columns)}
     if not known:
         return say("figures.heat_nothing", **size)
-    told = say("figures.heat_words", **size, **_ends(known), **say.nouns(noun))
+    told = say("figures.heat_text", **size, **_ends(known), **say.nouns(noun))
     return f"{told} {_marked_text(say, marked, len(known), limit) if has_deviations(grid) else say('figures.marked_unknown')}"
 
 
@@ -223,7 +223,7 @@ def _marked_text(say: Sentences, marked: int, numbers: int, limit: float) -> str
     return say("figures.marked" if marked else "figures.marked_none", marked=marked, numbers=numbers, limit=format_percent(limit))
 
 
-def shade_words(say: Sentences, edges: Sequence[float]) -> tuple[str, ...]:
+def shade_text(say: Sentences, edges: Sequence[float]) -> tuple[str, ...]:
     """Up to 12; up to 40; above 40."""
     if not edges:
         return (say("figures.shade_all"),)
@@ -244,12 +244,12 @@ def map_caption(say: Sentences, areas: _Areas, noun: str) -> str:
     return f"{told} {say('figures.map_left', count=areas.without_area)}" if areas.without_area else told
 
 
-def map_words(say: Sentences, areas: _Areas, known: Sequence[float], marked: int, limit: float, noun: str) -> str:
+def map_text(say: Sentences, areas: _Areas, known: Sequence[float], marked: int, limit: float, noun: str) -> str:
     """Number of areas, range, how many are marked."""
     count = len(areas.areas)
     if not known:
         return say("figures.map_nothing", areas=count)
-    return f"{say('figures.map_words', areas=count, **_ends(known), **say.nouns(noun))} {_marked_text(say, marked, len(known), limit)}"
+    return f"{say('figures.map_text', areas=count, **_ends(known), **say.nouns(noun))} {_marked_text(say, marked, len(known), limit)}"
 
 
 def noise_place(say: Sentences, cells: int) -> str:
@@ -262,7 +262,7 @@ def noise_header(say: Sentences, simulated: bool) -> tuple[str, ...]:
     return (say("figures.noise_value"), *(say(f"figures.noise_{column}") for column in columns))
 
 
-def noise_words(
+def noise_text(
     say: Sentences,
     law: Sequence[tuple[int, float]],
     draws: int | None,

@@ -29,7 +29,7 @@ def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
         "answers": answers_fields(guarantee),
         "status_note": chain_error_sentences(guarantee),
         "sentences": guarantee_sentences(guarantee),
-        "words": guarantee_paragraph(guarantee),
+        "text": guarantee_paragraph(guarantee),
     }
 
 
@@ -52,14 +52,14 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
     return " ".join(guarantee_sentences(guarantee, delta, whole=True))
 
 
-def is_paragraph_of(guarantee: Guarantee, words: str, asked: str | None, sentences: Sequence[str]) -> bool:
+def is_paragraph_of(guarantee: Guarantee, text: str, asked: str | None, sentences: Sequence[str]) -> bool:
     """True if a paragraph says exactly these sentences, the request in these words and the names of exposed
     cells, as every version must, however it puts them.
     """
     names = named_sentences(guarantee.exposed.names, guarantee.exposed.cells)
     for more in [*([] if asked is None else [requested_sentence(asked)]), *names]:
-        words = words.replace(f"{more} ", "", 1)
-    return words == " ".join(sentences)
+        text = text.replace(f"{more} ", "", 1)
+    return text == " ".join(sentences)
 
 
 def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, whole: bool = False) -> list[str]:

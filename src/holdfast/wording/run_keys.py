@@ -22,7 +22,7 @@ _WHAT_CELLS_ARE = {
 }
 _BY = "Columns or levels: one sum for each of their codes."
 _VALUES = "Under identities: the public value of every sum, or a list with one for each."
-_STATEMENTS = {
+_CONSTRAINTS = {
     "subsets": 'Sums of cells that meet a condition or have some codes: {where = "age >= 18", by = ["county"]}.',
     "areas": 'Sums of named sets of codes: {column = "block", sets = {Springfield = ["0101", "0102"]}}.',
     "linear": "Sums with whole coefficients of every cell: {matrix = [[1, 1, 0]]}.",
@@ -76,13 +76,13 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "keep": {
         "total": "Whether the total of all cells is kept.",
         "margins": 'Sums by columns or levels that are kept, for instance [["county"], ["county", "sex"]].',
-        **_STATEMENTS,
+        **_CONSTRAINTS,
         "identities": "Sums that are the same in every data set, with their values; they expose nothing.",
     },
     "identities": {
         "total": "The total of all cells in every data set.",
         "margins": 'Sums by columns with their values: {columns = ["sex"], values = [500, 500]}.',
-        **_STATEMENTS,
+        **_CONSTRAINTS,
     },
     "margins": {"columns": "The columns of the margin.", "values": "The public value of every sum, or a list with one for each."},
     "subsets": {

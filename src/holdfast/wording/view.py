@@ -87,8 +87,8 @@ def changed_sentence(fields: Mapping[str, Any]) -> str:
 
 def view_lines(fields: Mapping[str, Any]) -> list[str]:
     """What the command prints: a sentence, and a line for each size class."""
-    out = [fields["words"], changed_sentence(fields)]
+    out = [fields["text"], changed_sentence(fields)]
     lines = [tuple(title.lower() for title in BIAS_HEADER), *bias_rows(fields)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = ["  ".join((line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:]))) for line in lines]
-    return [*out, fields["bias"]["words"], *(shown if len(shown) > 1 else ())]
+    return [*out, fields["bias"]["text"], *(shown if len(shown) > 1 else ())]

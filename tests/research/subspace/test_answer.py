@@ -86,8 +86,8 @@ class TestAnswer:
         with pytest.raises(InvalidParameter, match="epsilon and delta"):
             floating_answer([1, 2], sensitivity=1, keep=[[1, 1]], mechanism=hf.ProjectedGaussian(rho=1))
 
-    def test_statements_need_a_universe(self) -> None:
-        with pytest.raises(InvalidParameter, match="Statements are about a universe"):
+    def test_constraints_need_a_universe(self) -> None:
+        with pytest.raises(InvalidParameter, match="Constraints are about a universe"):
             floating_answer([1, 2], sensitivity=1, keep=[hf.total()], mechanism=hf.ProjectedLaplace(epsilon=1))
 
 

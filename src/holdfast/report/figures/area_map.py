@@ -17,7 +17,7 @@ from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture
 from holdfast.report.markup import tag
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import map_caption, map_words
+from holdfast.wording.figures import map_caption, map_text
 
 MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
@@ -28,7 +28,7 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
     title = say("figures.map_title", level=areas.level, **say.nouns(noun))
     known = [area.value for area in areas.areas if area.value is not None]
     edges = shade_edges(known)
-    words = map_words(say, areas, known, sum(_unsure(area) for area in areas.areas), UNSURE, noun)
+    text = map_text(say, areas, known, sum(_unsure(area) for area in areas.areas), UNSURE, noun)
     place, height = _projection(areas)
     shapes = [piece for area in areas.areas for piece in _area(area, place, edges)]
     marks = [_mark(*middle) for area in areas.areas if _unsure(area) and (middle := _middle(area, place)) is not None]
@@ -37,7 +37,7 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
     if any(area.value is None for area in areas.areas):
         end += KEY
         keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(say("figures.map_missing"), 23, end)]
-    svg = picture("map", title, words, end + 8, *shapes, *marks, *keys)
+    svg = picture("map", title, text, end + 8, *shapes, *marks, *keys)
     nothing, unknown = say("figures.nothing"), say("page.not_known")
     data = tuple(
         (
@@ -48,7 +48,7 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
         for area in areas.areas
     )
     header = (areas.level, say("figures.published", **say.nouns(noun)), say("figures.sd"))
-    return Figure("map", title, svg, map_caption(say, areas, noun), words, header, data, say.language)
+    return Figure("map", title, svg, map_caption(say, areas, noun), text, header, data, say.language)
 
 
 def _unsure(area: Area) -> bool:

@@ -22,9 +22,9 @@ MOST_ROWS = 400
 class Figure:
     """A drawing with its words and its data. Equal facts give equal bytes.
 
-    svg:      one element, without links, scripts or outside fonts; its description holds `words`.
+    svg:      one element, without links, scripts or outside fonts; its description holds `text`.
     caption:  how the drawing is read.
-    words:    what the drawing tells, for those who do not see it.
+    text:     what the drawing tells, for those who do not see it.
     header:   of the table of data; `rows`: its rows, as they are shown. `language`: of all of it.
     """
 
@@ -32,7 +32,7 @@ class Figure:
     title: str
     svg: str
     caption: str
-    words: str
+    text: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     language: str = ENGLISH

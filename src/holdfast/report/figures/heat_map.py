@@ -11,7 +11,7 @@ from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, width_of
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import has_deviations, heat_caption, heat_words, shade_words
+from holdfast.wording.figures import has_deviations, heat_caption, heat_text, shade_text
 
 TOP, HIGH, KEY = 34, 20, 16
 NAMES, NARROW, SHOWN, WELL = 110, 9.0, 34.0, 60.0
@@ -29,7 +29,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
     numbers = wide >= SHOWN
     known = [value for row in grid.values for value in row if value is not None]
     edges = shade_edges(known)
-    words = heat_words(say, grid, known, UNSURE, noun)
+    text = heat_text(say, grid, known, UNSURE, noun)
     pieces: list[Markup] = [
         label(cut(grid.column_title, WIDTH - left), left, 12, fill=GREY),
         label(cut(grid.row_title, left - 4), 2, 28, fill=GREY),
@@ -54,7 +54,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
             label(say("figures.heat_unsure", limit=format_percent(UNSURE)), 23, end),
         ]
         end += KEY
-    svg = picture("heat-map", title, words, end - 8, *pieces, *keys, width=width)
+    svg = picture("heat-map", title, text, end - 8, *pieces, *keys, width=width)
     nothing, unknown = say("figures.nothing"), say("page.not_known")
     data = tuple(
         (
@@ -66,7 +66,7 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
         for across, value, deviation in zip(grid.columns, values, deviations, strict=True)
     )
     header = (f"{grid.row_title}, {grid.column_title}", say("figures.published", **say.nouns(noun)), say("figures.sd"))
-    return Figure("heat-map", title, svg, heat_caption(say, grid, noun), words, header, data, say.language)
+    return Figure("heat-map", title, svg, heat_caption(say, grid, noun), text, header, data, say.language)
 
 
 def shade_edges(values: list[float]) -> list[float]:
@@ -111,9 +111,9 @@ def shade_keys(say: Sentences, edges: list[float], y: float) -> tuple[list[Marku
     shades = [*(shade_of(edge, edges) for edge in edges), shade_of(math.inf, edges)]
     out: list[Markup] = []
     x = 8.0
-    for shade, words in zip(shades, shade_words(say, edges), strict=True):
-        if x + 15 + width_of(words) > WIDTH:
+    for shade, text in zip(shades, shade_text(say, edges), strict=True):
+        if x + 15 + width_of(text) > WIDTH:
             x, y = 8.0, y + KEY
-        out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(words, x + 15, y)]
-        x += 24 + width_of(words)
+        out += [box(x, y - 9, 11, 11, fill=RAMP[shade], stroke=INK, stroke_width="0.6"), label(text, x + 15, y)]
+        x += 24 + width_of(text)
     return out, y + KEY

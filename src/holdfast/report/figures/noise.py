@@ -13,7 +13,7 @@ from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Place, axis_left, box, label, line, linear, nice_ticks, picture
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import between, noise_header, noise_place, noise_words
+from holdfast.wording.figures import between, noise_header, noise_place, noise_text
 
 TOP, PLOT, LEFT = 8, 84, 44
 END = WIDTH - 16
@@ -38,18 +38,18 @@ def noise_figure(say: Sentences, index: int, given: NoiseLawFacts) -> Figure:
     width, bars = _bars(given)
     place = given.place if isinstance(given.place, str) else noise_place(say, given.place)
     title = say("figures.noise_computed" if given.draws is None else "figures.noise_simulated", place=place)
-    caption = noise_words(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95), given.most_off)
+    caption = noise_text(say, given.law, given.draws, given.zero_error, width, reach(given.law, 0.95), given.most_off)
     highest = max(bars, key=lambda bar: bar.share)
     ends = {name: bar.position * width for name, bar in (("low", bars[0]), ("high", bars[-1]), ("highest", highest))}
-    words = say("figures.noise_picture", share=format_percent(highest.share), **ends)
+    text = say("figures.noise_picture", share=format_percent(highest.share), **ends)
     across, step = _scale(bars, width)
     top = max((bar.share + bar.error for bar in bars), default=0.0) or 1.0
     up = linear(0.0, top, BASE, TOP)
     drawn = [piece for bar in bars for piece in _bar(bar, across(bar.position * width), step, up, given.draws is not None)]
-    svg = picture(f"noise-{index}", title, words, BASE + 36, *_axes(say, across, up, bars, width, top), *drawn, line(LEFT, BASE, END, BASE))
+    svg = picture(f"noise-{index}", title, text, BASE + 36, *_axes(say, across, up, bars, width, top), *drawn, line(LEFT, BASE, END, BASE))
     middle = sorted(bars, key=lambda bar: abs(bar.position))[:ROWS]
     rows = tuple(_data(say, bar, width, given.draws is not None) for bar in sorted(middle, key=lambda bar: bar.position))
-    return Figure(f"noise-{index}", title, svg, caption, words, noise_header(say, given.draws is not None), rows, say.language)
+    return Figure(f"noise-{index}", title, svg, caption, text, noise_header(say, given.draws is not None), rows, say.language)
 
 
 def reach(law: Sequence[tuple[int, float]], share: float) -> int | None:

@@ -24,7 +24,7 @@ from holdfast.report.figures.svg import (
     width_of,
 )
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import interval_words, level_words, ranked_caption, ranked_title, ranked_words
+from holdfast.wording.figures import interval_text, level_text, ranked_caption, ranked_text, ranked_title
 
 TOP, ROW, HIGH = 6, 19, 12
 NAMES = 130
@@ -36,7 +36,7 @@ ABOVE = 13
 def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure:
     """Given: one bar or more."""
     title = ranked_title(say, ranked, noun)
-    words = ranked_words(say, ranked)
+    text = ranked_text(say, ranked)
     widest = max(map(width_of, ranked.own_names)) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
@@ -52,14 +52,14 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     ]
     rows = [piece for bar, top in zip(ranked.bars, tops, strict=True) for piece in _row(bar, top + above, across)]
     axis = axis_below(across, ticks, TOP, base, say("figures.value_axis", **say.nouns(noun)))
-    svg = picture("ranked", title, words, base + 36, *axis, *rows, *names, line(across(0), TOP, across(0), base))
+    svg = picture("ranked", title, text, base + 36, *axis, *rows, *names, line(across(0), TOP, across(0), base))
     header = (
-        level_words(say, ranked.level),
+        level_text(say, ranked.level),
         say("figures.published", **say.nouns(noun)),
         say("figures.interval", level=format_percent(ranked.confidence)),
     )
-    data = tuple((bar.name, format_published(bar.value), interval_words(say, bar) or say("page.not_known")) for bar in ranked.bars)
-    return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), words, header, data, say.language)
+    data = tuple((bar.name, format_published(bar.value), interval_text(say, bar) or say("page.not_known")) for bar in ranked.bars)
+    return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), text, header, data, say.language)
 
 
 def _row(bar: Bar, y: float, across: Place) -> list[Markup]:

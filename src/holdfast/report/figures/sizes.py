@@ -26,7 +26,7 @@ from holdfast.report.figures.svg import (
     picture,
 )
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import between, size_words
+from holdfast.wording.figures import between, size_text
 
 LEFT, TOP, PLOT = 48, 34, 150
 END = WIDTH - 34
@@ -41,7 +41,7 @@ def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
     """Given: one bubble or more."""
     told = say.nouns(noun)
     title = say("figures.size_title", **told)
-    words = size_words(say, sizes, noun)
+    text = size_text(say, sizes, noun)
     low, high = min(b.size for b in sizes.bubbles), max(b.size for b in sizes.bubbles)
     least, most = min(b.deviation for b in sizes.bubbles), max(b.deviation for b in sizes.bubbles)
     across_ticks, up_ticks = decades(low, high), decades(least / 1.5, most * 1.5)
@@ -58,10 +58,10 @@ def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
             for b in sizes.bubbles
         ),
     ]
-    svg = picture("error-by-size", title, words, BASE + 36, *pieces)
+    svg = picture("error-by-size", title, text, BASE + 36, *pieces)
     caption = say("figures.size_caption", **told)
     header = tuple(say(f"figures.size_{column}", **told) for column in ("number", "numbers", "sd", "relative"))
-    return Figure("error-by-size", title, svg, caption, words, header, tuple(_data(say, found) for found in sizes.classes), say.language)
+    return Figure("error-by-size", title, svg, caption, text, header, tuple(_data(say, found) for found in sizes.classes), say.language)
 
 
 def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Markup]:

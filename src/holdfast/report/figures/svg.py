@@ -40,12 +40,12 @@ HALO = {"stroke": "#fff", "stroke_width": "3", "stroke_linejoin": "round", "pain
 FONT = "'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 
 
-def picture(name: str, title: str, words: str, height: float, *pieces: Piece, width: float = WIDTH) -> Markup:
+def picture(name: str, title: str, text: str, height: float, *pieces: Piece, width: float = WIDTH) -> Markup:
     """The drawing with its title and a description in words for those who do not see it. `name` is unique on the page."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-title"),
-        tag("desc", words, id=f"{name}-words"),
+        tag("desc", text, id=f"{name}-words"),
         *pieces,
         xmlns="http://www.w3.org/2000/svg",
         role="img",
@@ -71,8 +71,8 @@ def coordinate(value: float) -> str:
     return "0" if shown == "-0" else shown
 
 
-def label(words: str, x: float, y: float, anchor: str = "start", **style: str) -> Markup:
-    return tag("text", words, x=coordinate(x), y=coordinate(y), text_anchor=anchor, **style)
+def label(text: str, x: float, y: float, anchor: str = "start", **style: str) -> Markup:
+    return tag("text", text, x=coordinate(x), y=coordinate(y), text_anchor=anchor, **style)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, **style: str) -> Markup:
@@ -92,19 +92,19 @@ def polyline(points: Sequence[tuple[float, float]], **style: str) -> Markup:
     return tag("polyline", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), fill="none", **style)
 
 
-def legend_line(y: float, words: str, **style: str) -> list[Markup]:
+def legend_line(y: float, text: str, **style: str) -> list[Markup]:
     """A line of a legend: a piece of the line it explains, and its words."""
-    return [line(6, y - 4, 50, y - 4, **style), label(words, 58, y)]
+    return [line(6, y - 4, 50, y - 4, **style), label(text, 58, y)]
 
 
-def cut(words: str, room: float) -> str:
+def cut(text: str, room: float) -> str:
     """A text, shortened where it does not fit."""
-    return shorten_name(words, room, width_of)
+    return shorten_name(text, room, width_of)
 
 
-def width_of(words: str) -> float:
+def width_of(text: str) -> float:
     """About how wide a text is, rather too much than too little; letters of other scripts count double."""
-    return sum(WIDTHS.get(letter, LETTER if ord(letter) < LATIN else 2 * LETTER) for letter in words)
+    return sum(WIDTHS.get(letter, LETTER if ord(letter) < LATIN else 2 * LETTER) for letter in text)
 
 
 def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
@@ -152,17 +152,17 @@ def spread_scale(smallest: float, largest: float, start: float, end: float) -> t
     return (lambda value: upwards(value) if value > 0 else start), [0.0, *powers]
 
 
-def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, words: str, end: float | None = None) -> list[Markup]:
+def axis_below(place: Place, ticks: Sequence[float], top: float, base: float, text: str, end: float | None = None) -> list[Markup]:
     """Lines upwards from each tick with its number under it, and what the numbers are. `end`: where the last tick is not the end."""
     ends = place(ticks[0]), place(ticks[-1]) if end is None else end
     out = [line(place(tick), top, place(tick), base, stroke=GRID) for tick in ticks]
     room = (place(ticks[-1]) - ends[0]) / max(len(ticks) - 1, 1)
     every = max(1, math.ceil(max(width_of(format_tick(tick)) + 6 for tick in ticks) / room)) if room > 0 else 1
     out += [label(format_tick(tick), place(tick), base + 14, "middle") for tick in ticks[::every]]
-    return [*out, line(ends[0], base, ends[1], base), label(words, ends[1], base + 29, "end", fill=GREY)]
+    return [*out, line(ends[0], base, ends[1], base), label(text, ends[1], base + 29, "end", fill=GREY)]
 
 
-def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, words: Callable[[float], str] = format_tick) -> list[Markup]:
+def axis_left(place: Place, ticks: Sequence[float], left: float, end: float, text: Callable[[float], str] = format_tick) -> list[Markup]:
     """Lines across from each tick, with its number before it."""
     lines = [line(left, place(tick), end, place(tick), stroke=GRID) for tick in ticks]
-    return [*lines, *(label(words(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]
+    return [*lines, *(label(text(tick), left - 6, place(tick) + 4, "end") for tick in ticks)]

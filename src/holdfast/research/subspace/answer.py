@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.display import html_table
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
-from holdfast.invariants.statements import Areas, Linear, Margin, Subset
+from holdfast.invariants.constraints import Areas, Linear, Margin, Subset
 from holdfast.lattices import lattice
 from holdfast.mechanisms import ExtendedGaussian, ExtendedLaplace, ProjectedGaussian, ProjectedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
@@ -139,7 +139,7 @@ def _as_matrix(invariants: Any, universe: Universe | None) -> Any:
     if not isinstance(stated, Sequence) or not all(isinstance(given, Margin | Subset | Areas | Linear) for given in stated) or not stated:
         return invariants
     if universe is None:
-        raise InvalidParameter("Statements are about a universe. Give it, or give a matrix of invariants.", field="universe")
+        raise InvalidParameter("Constraints are about a universe. Give it, or give a matrix of invariants.", field="universe")
     return lattice(universe, stated).matrix.toarray().tolist()
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants import identity, linear
-from holdfast.invariants.statements import Statement
+from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import algebra
 from holdfast.privacy.parameters import budget, probability
 from holdfast.research.subspace.additive import Additive
@@ -119,7 +119,7 @@ class Shaped:
     combinations: NDArray[np.int64]
 
     @property
-    def invariants(self) -> list[Statement]:
+    def invariants(self) -> list[Constraint]:
         """As `hf.answer` takes them: identities are kept too, and publish nothing."""
         return [*([linear(self.kept)] if self.kept else []), identity(linear(self.identities))]
 

@@ -1,4 +1,4 @@
-"""Statements: frozen values that say what they are, and that refuse at once what no table could fit."""
+"""Constraints: frozen values that say what they are, and that refuse at once what no table could fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError, InvalidStatement
+from holdfast.errors import HoldfastError, InvalidConstraint
 from holdfast.invariants import areas, identity, linear, margin, subset, total
-from holdfast.invariants.statements import Areas, Linear, Margin, Statement, Subset
+from holdfast.invariants.constraints import Areas, Constraint, Linear, Margin, Subset
 
 from .reference import ODD_CODES, ODD_COLUMNS, refused
 
-EXAMPLES: list[tuple[Statement, str]] = [
+EXAMPLES: list[tuple[Constraint, str]] = [
     (total(), "total"),
     (margin("state"), "margin(state)"),
     (margin("county", "sex"), "margin(county, sex)"),
@@ -34,30 +34,30 @@ EXAMPLES: list[tuple[Statement, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "text"), EXAMPLES, ids=lambda value: str(value))
-def test_a_statement_reads_as_what_it_keeps(statement: Statement, text: str) -> None:
-    assert str(statement) == text
+@pytest.mark.parametrize(("constraint", "text"), EXAMPLES, ids=lambda value: str(value))
+def test_a_constraint_reads_as_what_it_keeps(constraint: Constraint, text: str) -> None:
+    assert str(constraint) == text
 
 
-@pytest.mark.parametrize("statement", [statement for statement, _ in EXAMPLES], ids=str)
-def test_an_identity_is_the_same_statement_of_the_other_kind(statement: Statement) -> None:
-    other = identity(statement, 3)
-    assert statement.kind == "kept"
+@pytest.mark.parametrize("constraint", [constraint for constraint, _ in EXAMPLES], ids=str)
+def test_an_identity_is_the_same_constraint_of_the_other_kind(constraint: Constraint) -> None:
+    other = identity(constraint, 3)
+    assert constraint.kind == "kept"
     assert other.kind == "identity"
-    assert type(other) is type(statement)
-    assert str(other) == str(statement)
+    assert type(other) is type(constraint)
+    assert str(other) == str(constraint)
     assert other.values == 3
-    assert {**vars(other), "kind": "kept", "values": None} == vars(statement)
+    assert {**vars(other), "kind": "kept", "values": None} == vars(constraint)
     assert vars(identity(other)) == vars(other)
 
 
-@pytest.mark.parametrize("statement", [statement for statement, _ in EXAMPLES], ids=str)
-def test_statements_are_frozen(statement: Statement) -> None:
+@pytest.mark.parametrize("constraint", [constraint for constraint, _ in EXAMPLES], ids=str)
+def test_constraints_are_frozen(constraint: Constraint) -> None:
     with pytest.raises(FrozenInstanceError):
-        statement.kind = "identity"  # type: ignore[misc]
+        constraint.kind = "identity"  # type: ignore[misc]
 
 
-def test_equal_words_make_equal_statements() -> None:
+def test_equal_words_make_equal_constraints() -> None:
     assert margin("a", "b") == margin("a", "b") != margin("b", "a")
     assert subset("a", ["1"]) == subset("a", codes=("1",)) != subset("a", ["2"])
     assert subset("a", node="1") != subset("a", codes=["1"])
@@ -141,9 +141,9 @@ def test_what_no_table_could_fit_is_refused_at_once(work: Callable[[], object], 
 
 
 def test_the_refusal_is_documented_and_also_a_value_error() -> None:
-    assert issubclass(InvalidStatement, HoldfastError)
-    assert issubclass(InvalidStatement, ValueError)
-    assert (InvalidStatement.code, InvalidStatement.exit_code) == ("invalid-statement", 6)
+    assert issubclass(InvalidConstraint, HoldfastError)
+    assert issubclass(InvalidConstraint, ValueError)
+    assert (InvalidConstraint.code, InvalidConstraint.exit_code) == ("invalid-constraint", 6)
 
 
 WRONG_TYPES: list[tuple[str, Callable[[], object]]] = [

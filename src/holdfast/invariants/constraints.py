@@ -1,6 +1,6 @@
 """What must hold exactly, in the office's words: frozen descriptions, compiled to rows in rows.py.
 
-A statement names sums of cells. Kept statements are published: what they say is exposed, whatever the budget. Identities hold for every
+A constraint names sums of cells. Kept constraints are published: what they say is exposed, whatever the budget. Identities hold for every
 data set (structural zeros, agreement of linked tables): their values are public, 0 unless others are declared. They restrict the noise and
 expose nothing, and a table that breaks one is refused.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from holdfast.display import list_names, shorten
-from holdfast.errors import InvalidStatement
+from holdfast.errors import InvalidConstraint
 
 Kind: TypeAlias = Literal["kept", "identity"]
 Values: TypeAlias = tuple[int, ...] | int | None
@@ -122,7 +122,7 @@ class Linear:
         return _written("linear", self.kind, *rows, *names, *values)
 
 
-Statement: TypeAlias = Margin | Subset | Areas | Linear
+Constraint: TypeAlias = Margin | Subset | Areas | Linear
 
 
 def total() -> Margin:
@@ -136,7 +136,7 @@ def margin(*columns: str) -> Margin:
     A name may also be that of a level of a column's hierarchy: margin("region", "sex"), where regions are made of counties.
     """
     if not columns:
-        raise InvalidStatement("margin() needs at least one column. For the total of the table write total().")
+        raise InvalidConstraint("margin() needs at least one column. For the total of the table write total().")
     _check_names(columns, "margin")
     return Margin(tuple(columns))
 
@@ -151,7 +151,7 @@ def subset(column_or_condition: str, codes: Sequence[str] | None = None, *, node
     A condition compares codes as numbers in columns whose declared codes are all integers, and as quoted text in all others.
     """
     if codes is not None and node is not None:
-        raise InvalidStatement("subset() takes codes or a node, not both. Write two statements.")
+        raise InvalidConstraint("subset() takes codes or a node, not both. Write two constraints.")
     _check_text(column_or_condition, "The first argument of subset()")
     _check_names(by, "by")
     if codes is None and node is None:
@@ -167,7 +167,7 @@ def areas(column: str, sets: Mapping[str, Sequence[str]], *, by: Sequence[str] =
     """Keep one sum for every named set of codes of a column, such as places made of blocks; sets may overlap."""
     _check_text(column, "The column of areas()")
     if not isinstance(sets, Mapping) or not sets:
-        raise InvalidStatement('areas() needs at least one named set of codes, such as {"Springfield": ["0101", "0102"]}.')
+        raise InvalidConstraint('areas() needs at least one named set of codes, such as {"Springfield": ["0101", "0102"]}.')
     for name, codes in sets.items():
         _check_text(name, "The name of an area")
         _check_codes(codes, f"the codes of area {name!r}")
@@ -178,34 +178,34 @@ def areas(column: str, sets: Mapping[str, Sequence[str]], *, by: Sequence[str] =
 def linear(matrix: Any, names: Sequence[str] | None = None, values: Sequence[int] | None = None) -> Linear:
     """Keep the rows of an integer matrix (NumPy, SciPy sparse, or lists), one column for each cell in the table's order."""
     if names is not None and (isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names)):
-        raise InvalidStatement("linear(): names must be a list of texts, one for each row.")
+        raise InvalidConstraint("linear(): names must be a list of texts, one for each row.")
     return Linear(matrix, None if names is None else tuple(names), None if values is None else _whole_numbers(values))
 
 
-def identity(statement: Statement, values: Sequence[int] | int | None = None) -> Statement:
+def identity(constraint: Constraint, values: Sequence[int] | int | None = None) -> Constraint:
     """The same sums, true of every data set and so no secret: they restrict the noise and expose nothing.
 
     Given:       `values`, what the sums are in every data set: one whole number for all of them, or one for each in their order; 0 where
                  none are given, as for structural zeros. A margin needs values: without any it would be a kept total.
     Guarantees:  a table that breaks it is refused before anything is drawn; `verify` checks it on the release.
     """
-    if not isinstance(statement, Margin | Subset | Areas | Linear):
-        raise InvalidStatement(f"identity() takes a statement such as linear(...). Got {type(statement).__name__}.")
-    declared = statement.values
+    if not isinstance(constraint, Margin | Subset | Areas | Linear):
+        raise InvalidConstraint(f"identity() takes a constraint such as linear(...). Got {type(constraint).__name__}.")
+    declared = constraint.values
     if values is not None:
-        declared = int(values) if is_whole(values) else _whole_numbers(values, f"identity({statement})")  # type: ignore[arg-type]
-        if statement.values is not None and statement.values != declared:
-            raise InvalidStatement(f"identity({statement}): the statement declares other values already. Declare them once.")
-    if declared is None and isinstance(statement, Margin):
-        raise InvalidStatement(
-            f"identity({statement}): the sums of a margin differ from one data set to the next, unless their values are declared; without "
-            "values this is a kept total. Declare values=..., or keep the statement without identity()."
+        declared = int(values) if is_whole(values) else _whole_numbers(values, f"identity({constraint})")  # type: ignore[arg-type]
+        if constraint.values is not None and constraint.values != declared:
+            raise InvalidConstraint(f"identity({constraint}): the constraint declares other values already. Declare them once.")
+    if declared is None and isinstance(constraint, Margin):
+        raise InvalidConstraint(
+            f"identity({constraint}): the sums of a margin differ from one data set to the next, unless their values are declared; without "
+            "values this is a kept total. Declare values=..., or keep the constraint without identity()."
         )
-    return replace(statement, kind="identity", values=0 if declared is None else declared)
+    return replace(constraint, kind="identity", values=0 if declared is None else declared)
 
 
 def _written(function: str, kind: Kind, *arguments: str, by: tuple[str, ...] = (), values: Values = None) -> str:
-    """The call that makes such a statement, on one line."""
+    """The call that makes such a constraint, on one line."""
     call = f"{function}({', '.join([*arguments, *([f'by=[{_names(by)}]'] if by else [])])})"
     if kind != "identity":
         return call
@@ -220,14 +220,14 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _check_names(names: Sequence[str], where: str) -> None:
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise InvalidStatement(f"{where} takes column names, each a text. Write for example margin('state') or by=['state'].")
+        raise InvalidConstraint(f"{where} takes column names, each a text. Write for example margin('state') or by=['state'].")
     if len(set(names)) < len(names):
-        raise InvalidStatement(f"{where} names a column twice: {', '.join(names)}. Name each once.")
+        raise InvalidConstraint(f"{where} names a column twice: {', '.join(names)}. Name each once.")
 
 
 def _check_text(text: object, what: str) -> None:
     if not isinstance(text, str):
-        raise InvalidStatement(f"{what} must be a text. Got {type(text).__name__}.")
+        raise InvalidConstraint(f"{what} must be a text. Got {type(text).__name__}.")
 
 
 def is_whole(value: object) -> bool:
@@ -238,7 +238,7 @@ def is_whole(value: object) -> bool:
 def _whole_numbers(values: Sequence[int], what: str = "linear()") -> tuple[int, ...]:
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [None]
     if not all(map(is_whole, listed)):
-        raise InvalidStatement(f"{what}: values must be a list of whole numbers, one for each row.")
+        raise InvalidConstraint(f"{what}: values must be a list of whole numbers, one for each row.")
     return tuple(int(value) for value in listed if value is not None)
 
 
@@ -252,10 +252,10 @@ def _show_codes(codes: tuple[str, ...]) -> str:
 
 def _check_codes(codes: Sequence[str], what: str) -> None:
     if isinstance(codes, str):
-        raise InvalidStatement(f"{what} must be a list. Got one text. Write [{codes!r}].")
+        raise InvalidConstraint(f"{what} must be a list. Got one text. Write [{codes!r}].")
     if not isinstance(codes, Sequence) and type(codes).__name__ != "ndarray":  # a set has no order, and names must not change by run
-        raise InvalidStatement(f"{what} must be a list. Got {type(codes).__name__}. Write for example ['01', '02'].")
+        raise InvalidConstraint(f"{what} must be a list. Got {type(codes).__name__}. Write for example ['01', '02'].")
     if not all(isinstance(code, str) for code in codes):
-        raise InvalidStatement(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
+        raise InvalidConstraint(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
     if len(set(codes)) < len(codes):
-        raise InvalidStatement(f"{what} name a code twice. Name each once.")
+        raise InvalidConstraint(f"{what} name a code twice. Name each once.")
