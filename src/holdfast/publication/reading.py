@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accuracy.queries import LEVEL, Query
+from holdfast.accuracy.simulated import Simulated, simulated_errors
 from holdfast.display import count_of, html_table
+from holdfast.publication.view import PublicationView, publication_view
 from holdfast.tables.frames import Frames
 from holdfast.wording.catalogue import ENGLISH
 
@@ -14,13 +16,11 @@ if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
     from holdfast.accuracy.interval import Interval
     from holdfast.accuracy.interval_sets import Intervals
-    from holdfast.accuracy.simulated import Simulated
     from holdfast.privacy import Guarantee
     from holdfast.publication.order import KeptRow
     from holdfast.publication.plan import Plan
     from holdfast.publication.plots import Plot
     from holdfast.publication.released import ReleasedTable
-    from holdfast.publication.view import PublicationView
     from holdfast.randomness import NoiseKey
 
 
@@ -119,16 +119,12 @@ class Readable(Frames):
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
         `holdfast.research.simulate` takes a prior, and then gives published counts.
         """
-        from holdfast.accuracy.simulated import simulated_errors
-
         return simulated_errors(self.plan.drawing, n, key)
 
     def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
         """
-        from holdfast.publication.view import publication_view
-
         return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
 
     def _repr_html_(self) -> str:

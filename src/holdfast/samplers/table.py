@@ -31,6 +31,7 @@ import numpy as np
 from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
+from holdfast.lattices.shapes.general import announce
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.choice import (
@@ -222,7 +223,6 @@ def _whole_l2_laplace(shape: Whole, target: L2Laplace) -> Choice:
 
 
 def _whole_l2_mixed(shape: Whole, target: L2Laplace) -> Choice:
-    from holdfast.lattices.shapes.general import announce
     from holdfast.samplers.l2_laplace import MixedL2Laplace
 
     announce(shape.dimension)
