@@ -1,6 +1,7 @@
-"""The sentences. Everything below this package holds facts: fields and enumerations; this package turns them into plain English.
+"""Sentences, made from the fields and enumerations of the rooms below; one file for each topic. `describe` (dispatch.py) takes whatever can
+be said in sentences, and kinds.py what other rooms teach it. The texts of pages are in catalogues/, read by catalogue.py.
 
-No code reads a sentence back. Imported by what shows things to people only: publication, report, the command line.
+No code reads a sentence back. Only rooms that show things to people import this one: accuracy, report, publication and those above.
 """
 
 from __future__ import annotations
