@@ -31,7 +31,6 @@ from holdfast.samplers.tree_gaussian import TreeGaussian
 def warm() -> float:
     """Run every compiled loop on the argument types it will meet; returns the seconds it took."""
     began = time.perf_counter()
-
     with NoiseKey.for_tests("warm") as key:
         for sigma_squared in (100, 10**12, 10**30):  # one table, two words a try, three words a try
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
@@ -42,7 +41,6 @@ def warm() -> float:
 
 
 def _warm_samplers(key: NoiseKey) -> None:
-
     quarter, hundred = Fraction(1, 4), Fraction(100)
     levels = Levels((Tree(((3,), (4, 5, 6))), Tree.plain(40)), ((0, 1), (1, 0)))
     samplers: list[BlockSampler] = [
@@ -68,7 +66,6 @@ def _warm_samplers(key: NoiseKey) -> None:
 
 
 def _warm_chains(key: NoiseKey) -> None:
-
     quarter = Fraction(1, 4)
     kernels: list[Kernel] = [
         kernel_for(name, Grid((3, 3)), law) for name in KERNELS for law in (L1Laplace(quarter), Gaussian(Fraction(10)))
@@ -83,7 +80,6 @@ def _warm_chains(key: NoiseKey) -> None:
 
 def _warm_bounds(key: NoiseKey) -> None:
     """What draws within bounds."""
-
     half, table = Fraction(1, 2), np.full(9, 2)
     block = BoundedBlock.plain(np.ones((1, 9), dtype=np.int64))
     with key.stream("bounds") as words:
