@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import holdfast as hf
+from holdfast.engines.tasks import run_task
 from holdfast.research.baselines import nonnegative_l2
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ def distances(truth: Ints, releases: int = RELEASES, seed: int = SEED) -> Distan
                 errors[way, number] = drawn.reshape(releases, -1)
             errors[1, number] = [nonnegative_l2(x + z, matrix, matrix @ x, epsilon=1).values - x for z in errors[0, number]]
             with key.stream("conditional", number) as words:
-                published = drawing.run(task, np.repeat(x[task.cells], releases, axis=0), None, words)
+                published = run_task(drawing, task, np.repeat(x[task.cells], releases, axis=0), None, words)
             errors[2, number][:, task.cells[0]] = published - x[task.cells]
     return Distances(np.abs(errors).sum(axis=3), np.sqrt((errors**2).sum(axis=3)))
 

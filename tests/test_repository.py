@@ -101,20 +101,27 @@ class TestImports:
         assert done.returncode == 1
         assert "unknown.py:1: 'unknown' is not in the table" in done.stdout
 
-    def test_nothing_but_three_commands_imports_research(self, tmp_path: Path) -> None:
-        """Tried on a copy of the package: one file in every unit, also where the import stands in a function, and one of each command."""
+    def test_nothing_imports_research(self, tmp_path: Path) -> None:
+        """Tried on a copy of the package: one file in every unit, where the import stands in a function; and a file in another room that
+        has the name of a command.
+        """
         copied = shutil.copytree(SOURCE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
         units = [unit for unit in check_imports.ALLOWED if unit != "research"]
         files = [copied / unit / "__init__.py" if (copied / unit).is_dir() else copied / f"{unit}.py" for unit in units]
+        files += [copied / room / f"{command}.py" for room in ("publication", "cli") for command in ("compare", "reproduce", "diagnose")]
         for file in files:
             with open(file, "a", encoding="utf-8") as open_file:
                 open_file.write("\n\ndef figure():\n    from holdfast.research import baselines\n")
-        for command in ("compare", "reproduce", "diagnose"):
-            (copied / "publication" / f"{command}.py").write_text("from holdfast.research import baselines\n", encoding="utf-8")
         problems = check_imports.find_problems(copied)
         assert len(problems) == len(files)
         for file in files:
             assert any(re.match(rf"{re.escape(str(file))}:[0-9]+: 'research' is imported", problem) for problem in problems), file
+        assert len(check_imports.find_problems(copied, with_research=["cli/compare.py"])) == len(files) - 1
+
+    @pytest.mark.parametrize("name", ["publication/diagnose.py", "cli/unbuilt.py", "diagnose"])
+    def test_only_files_of_the_command_line_can_be_let_in_to_research(self, name: str) -> None:
+        (problem,) = check_imports.find_problems(SOURCE, with_research=[name])
+        assert f"names {name!r}, which is no file of cli" in problem
 
     def test_the_package_has_few_names_and_none_of_research(self) -> None:
         names = set(holdfast.__all__) - {"__version__"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "runfiles": _RELEASES,
     "__init__": (*_RELEASES, "verification"),
     "testing": ("errors", "randomness", "exact"),
-    # No unit names the room beside the others: COMMANDS_OF_RESEARCH may import it, and nothing else.
+    # No unit names the room beside the others: FILES_WITH_RESEARCH may import it, and nothing else.
     "research": (*_RELEASES, "verification", "testing"),
     "cli": (*_RELEASES, "verification", "runfiles", "__init__"),
     "__main__": ("errors", "cli"),
@@ -61,17 +61,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 FOR_TYPES = frozenset({("privacy", "ledger")})
 """(unit, what it imports for type checkers alone): `hf.privacy.Ledger` is a public name of a room above."""
 
-COMMANDS_OF_RESEARCH = frozenset({"compare", "reproduce", "diagnose"})
-"""Modules, by the name of their command, that may import `research`, in whatever unit that has commands."""
+FILES_WITH_RESEARCH: frozenset[str] = frozenset()
+"""Files of `cli`, by their path in the package, that may import `research`: for commands that compare, reproduce or diagnose. Today there
+is none: of these commands only `diagnose` exists, and it needs nothing of research."""
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.
 HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy", "openpyxl", "jinja2"})
 
 MAX_LINES = 600
 
-_ONLY_COMMANDS = (
-    f"'research' is imported, which only the commands {', '.join(sorted(COMMANDS_OF_RESEARCH))} may do. A release must not need it: "
-    "move what is needed out of research, or call it from one of these commands."
+_NOT_OF_RESEARCH = (
+    "'research' is imported, which only the files in FILES_WITH_RESEARCH of tools/check_imports.py may do. A release must not need it: "
+    "move what is needed out of research, or list the file if it is a command that compares, reproduces or diagnoses."
 )
 
 
@@ -84,12 +85,15 @@ class Import:
     at_top_level: bool
 
 
-def find_problems(package: Path, allowed: Mapping[str, tuple[str, ...]] = ALLOWED) -> list[str]:
+def find_problems(
+    package: Path, allowed: Mapping[str, tuple[str, ...]] = ALLOWED, with_research: Iterable[str] = FILES_WITH_RESEARCH
+) -> list[str]:
     """All problems in the package at this folder, one printable line each, in the order of the files."""
-    problems = list(_table_problems(package, allowed))
+    problems = [*_table_problems(package, allowed), *_list_problems(package, with_research)]
     units = {child.stem for child in package.iterdir() if child.is_dir() or child.suffix == ".py"}
     for path in sorted(package.rglob("*.py")):
-        problems.extend(f"{path}:{line}: {text}" for line, text in _file_problems(path, package, units, allowed))
+        found = _file_problems(path, package, units, allowed, may_research=path.relative_to(package).as_posix() in with_research)
+        problems.extend(f"{path}:{line}: {text}" for line, text in found)
     return problems
 
 
@@ -104,7 +108,15 @@ def _table_problems(package: Path, allowed: Mapping[str, tuple[str, ...]]) -> It
             yield f"{Path(__file__)}: ALLOWED names {unit!r}, which is not in {package}. Remove the entry until it is built."
 
 
-def _file_problems(path: Path, package: Path, units: set[str], allowed: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, str]]:
+def _list_problems(package: Path, with_research: Iterable[str]) -> Iterator[str]:
+    for name in with_research:
+        if not name.startswith("cli/") or not (package / name).is_file():
+            yield f"{Path(__file__)}: FILES_WITH_RESEARCH names {name!r}, which is no file of cli in {package}. Remove the entry."
+
+
+def _file_problems(
+    path: Path, package: Path, units: set[str], allowed: Mapping[str, tuple[str, ...]], *, may_research: bool
+) -> Iterator[tuple[int, str]]:
     source = path.read_text(encoding="utf-8")
     lines = len(source.splitlines())
     if lines > MAX_LINES:
@@ -121,8 +133,8 @@ def _file_problems(path: Path, package: Path, units: set[str], allowed: Mapping[
             yield found.line, "wildcard import. Name what is imported."
         if top == PACKAGE:
             target = rest[0] if rest and rest[0] in units else "__init__"
-            if target == "research" != unit and path.stem not in COMMANDS_OF_RESEARCH:
-                yield found.line, _ONLY_COMMANDS
+            if target == "research" != unit and not may_research:
+                yield found.line, _NOT_OF_RESEARCH
             elif target not in {unit, "research", *allowed[unit]} and (found.at_top_level or (unit, target) not in FOR_TYPES):
                 yield (
                     found.line,

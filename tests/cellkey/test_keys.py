@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cellkey.keys import (
-    BIG_PRIME,
     LARGEST_DISTANCE,
     CellKeys,
     KeySpace,
@@ -27,6 +26,7 @@ from holdfast.cellkey.keys import (
 )
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount, InvalidParameter
+from tests.cellkey.paper_prime import BIG_PRIME
 
 SECRET = "4294967297"
 

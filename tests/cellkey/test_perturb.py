@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from holdfast import Table, Universe
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
-from holdfast.cellkey.keys import BIG_PRIME
 from holdfast.cellkey.tabulate import rounded_ratio
 from holdfast.errors import (
     EmptyTable,
@@ -35,6 +34,7 @@ from holdfast.errors import (
     UnknownColumn,
 )
 from holdfast.wording.cellkey import perturbed_sentences
+from tests.cellkey.paper_prime import BIG_PRIME
 
 THIRD = Fraction(1, 3)
 PTABLE = PerturbationTable.from_probabilities(

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.chains import line as line_module
-from holdfast.chains.line import Line, draw_point, line_through
+from holdfast.chains.line import Line, draw_point
 from holdfast.chains.pairing import normalise
 from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.testing import ListedWords, all_words
+from tests.chains.lines import line_through
 from tests.examples import examples
 
 ONES = 2**32 - 1

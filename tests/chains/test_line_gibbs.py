@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.chains import _line_compiled as compiled
 from holdfast.chains import line as line_module
-from holdfast.chains.line import Line, draw_point, line_through
+from holdfast.chains.line import Line, draw_point
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import ListedMoves, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
@@ -24,6 +24,7 @@ from holdfast.lattices.lattice import Lattice
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.words import Words
 from holdfast.testing import ListedWords, all_words, check_fit_categories, chi_square_p_value
+from tests.chains.lines import line_through
 
 from .fibres import check_stationary, enumerate_fibre
 from .test_moves import VENN

@@ -97,10 +97,10 @@ class TestErrorsAsJson:
 
 FAULT = """
 import sys
-from holdfast.channels import Channel
+from holdfast.engines import local
 def broken(channel, counts, published):
     raise RuntimeError(f"broken at {counts.max()}")
-Channel.check_published = broken
+local.check_published = broken
 from holdfast.cli.commands import main
 main()
 """

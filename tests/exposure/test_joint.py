@@ -37,7 +37,7 @@ def test_age_by_zip_code_kept_one_margin_at_a_time(snapshot: Snapshot) -> None:
     assert new_cells(found) == [[], []]
     assert found.kept is not None
     assert Lattice.from_kept(found.kept).rank == algebra.rank(found.kept.matrix().toarray()) == 3 + 4 - 1
-    assert set(found.learned_totals or ()) == {LearnedTotals("ages", ("zip",), "zips"), LearnedTotals("zips", ("age",), "ages")}
+    assert set(found.facts.learned) == {LearnedTotals("ages", ("zip",), "zips"), LearnedTotals("zips", ("age",), "ages")}
     assert found.facts.values_missing == ("ages", "zips")
     assert found.pinned is None
     snapshot(describe(found), "without values")
@@ -187,7 +187,7 @@ def test_margins_of_one_table_are_known_for_the_other(snapshot: Snapshot) -> Non
     assert found.refinement is not None
     assert len(found.refinement) == 18
     snapshot(describe(found))
-    assert found.learned_totals == (LearnedTotals("ages-2030", ("sex",), "zips-2030"),), "table two learns the total only, which it has"
+    assert found.facts.learned == (LearnedTotals("ages-2030", ("sex",), "zips-2030"),), "table two learns the total only, which it has"
 
 
 def test_a_cell_is_fixed_through_another_table(snapshot: Snapshot) -> None:
@@ -294,11 +294,11 @@ def test_a_hierarchy_links_columns_of_different_names() -> None:
     found = joint_exposure([first, second])
     assert_agrees(found, [first, second])
     assert new_cells(found) == [["county=17003", "county=18001"], []]
-    assert found.learned_totals == (LearnedTotals("counties", ("state",), "states"),)
+    assert found.facts.learned == (LearnedTotals("counties", ("state",), "states"),)
     upward = [release("counties", first.universe, margin("county")), release("states", second.universe, total())]
     found = joint_exposure(upward)
     assert_agrees(found, upward)
-    assert found.learned_totals == (LearnedTotals("states", ("state",), "counties"),)
+    assert found.facts.learned == (LearnedTotals("states", ("state",), "counties"),)
     counts = [np.array([4, 0, 0]), np.array([3, 1, 0, 0])]
     pair = [published("counties", first.universe, counts[0], margin("county")), published("states", second.universe, counts[1], total())]
     found = joint_exposure(pair)
@@ -325,7 +325,7 @@ def test_nested_codes_that_nothing_links_are_not_computed(snapshot: Snapshot) ->
     first = release("counties", Universe.product({"county": ["17001", "18001"]}), margin("county"))
     second = release("tracts", Universe.product({"tract": ["17001000100", "17001000200", "18001000100"]}), total())
     found = joint_exposure([first, second])
-    assert (found.is_computed, found.complete, found.fixed, found.pinned, found.learned_totals) == (False, False, None, None, None)
+    assert (found.is_computed, found.complete, found.fixed, found.pinned, found.facts.learned) == (False, False, None, None, ())
     snapshot(describe(found))
     assert found.facts.why_not == WhyNot(Obstacle.LOOKS_NESTED, ("counties", "tracts"), ("county", "tract"))
     assert "none" not in describe(found)
@@ -386,7 +386,7 @@ def test_large_tables_of_margins_are_quick() -> None:
     found = joint_exposure(chain)
     assert found.complete
     assert [len(cells.new) for cells in found.fixed or ()] == [0, 0, 0]
-    assert LearnedTotals("xy", ("y",), "yz") in (found.learned_totals or ())
+    assert LearnedTotals("xy", ("y",), "yz") in (found.facts.learned)
 
 
 @settings(max_examples=examples(40), deadline=None)

@@ -146,9 +146,7 @@ def assert_agrees(found: JointExposure, releases: list[PublishedTotals]) -> None
     cells = {frozenset(found.refinement.cell(i).items()) for i in range(len(found.refinement))}
     if not any(each.universe.hierarchies for each in releases):
         assert cells == laid_over(releases)
-        assert {(told.release, frozenset(told.columns)) for told in found.learned_totals or ()} == learned_totals(
-            releases, found.refinement
-        )
+        assert {(told.release, frozenset(told.columns)) for told in found.facts.learned} == learned_totals(releases, found.refinement)
     expected = oracle(releases, found.refinement)
     assert [(set(cells.old.tolist()), set(cells.new.tolist())) for cells in found.fixed] == expected
     assert [cells.release for cells in found.fixed] == [given.name for given in releases]

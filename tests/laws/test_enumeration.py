@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import holdfast as hf
 from holdfast.channels import Law
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.laws.tails import ball_points_log_bound, gaussian_log_tail, laplace_log_tail
+from holdfast.laws.tails import gaussian_log_tail, laplace_log_tail, sum_upwards
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value
 from tests.laws.lattices import LATTICES, sigma_squared_of
@@ -173,6 +173,17 @@ def test_gaussian_calibration_does_not_grow_with_the_table() -> None:
     assert paper >= 10 * 213
     simple = sigma_squared_of(hf.GeneralizedGaussian(epsilon="1/4", delta="1/100000", calibration="simple", per="distance"), margins(4, 4))
     assert 372 < simple < Fraction(3725, 10)
+
+
+def ball_points_log_bound(dimension: int, log_gram_determinant: float, gram_schmidt_squares: list[float], radius: float) -> float:
+    """Natural logarithm of a bound of the number of lattice points of l2 length at most `radius`, for every radius >= 0.
+
+    Guarantees:  V_m (r + mu)^m / sqrt(det), mu = sqrt(sum |b*_i|^2) / 2, which is at least the covering radius: a fundamental cell around
+                 each point lies within r + mu. Lemma 11 of [DGGY22] is this for r >= mu / (2^(1/m) - 1).
+    """
+    mu = math.sqrt(math.fsum(gram_schmidt_squares)) / 2
+    log_volume = dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
+    return sum_upwards(log_volume, dimension * math.log(radius + mu) if radius + mu > 0 else 0.0, -log_gram_determinant / 2)
 
 
 @pytest.mark.parametrize("which", LATTICES)

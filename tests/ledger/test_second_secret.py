@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
+from holdfast.engines.tasks import run_task
 from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger import ledger as ledger_module
@@ -98,7 +99,7 @@ def reconstructed(master: bytes, digests: Iterable[bytes], published: Any) -> li
             with key.derive("release", "r1", channel.identity, digest.hex()) as subkey:
                 for task in channel.tasks():
                     with subkey.stream(*task.label) as words:
-                        noise[task.cells] = drawing.run(task, noise[task.cells], None, words)
+                        noise[task.cells] = run_task(drawing, task, noise[task.cells], None, words)
             found.append((published - noise).tolist())
     return found
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.channels.layout import BoundsLayout
+from holdfast.engines.tasks import run_task
 from holdfast.errors import (
     ContradictingTotals,
     HoldfastError,
@@ -111,7 +112,7 @@ def test_releases_fit_the_enumerated_law(name: str) -> None:
     with hf.NoiseKey.for_tests(name) as key:
         for task in drawing.channel.tasks():
             with key.stream(*task.label) as words:
-                published = drawing.run(task, np.tile(table.counts[task.cells], (n, 1)), None, words)
+                published = run_task(drawing, task, np.tile(table.counts[task.cells], (n, 1)), None, words)
             drawn[:, task.cells] = published.reshape(n, *task.cells.shape)
     assert len(weights) > 2
     check_fit_categories(Counter(map(tuple, drawn.tolist())), {y: w / whole for y, w in weights.items()}, name=f"conditional, {name}")

@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.errors import InvalidRun
 from holdfast.invariants import compile_rows
 from holdfast.mechanisms import registry
-from holdfast.mechanisms.keys import Key, whole_number
+from holdfast.mechanisms.keys import GOT, InvalidKey, Key, Reader, declare_shape
 from holdfast.mechanisms.laplace import below_root
 from holdfast.runfiles.runfile import Run, load_run
 from holdfast.runfiles.sections import Document, keys_at
@@ -61,6 +61,20 @@ cells = {county = ["17031", "17043", "18001"], sex = ["F", "M"]}
 id = "r"
 mechanism = "suppression"
 """
+
+
+def whole_number(least: int) -> Reader:
+    """Reads a whole number of at least `least`."""
+
+    @declare_shape({"type": "integer", "minimum": least})
+    def read(key: Key, raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise InvalidKey(key.name, f"must be a whole number. Got {GOT}. Write {key.line}.")
+        if raw < least:
+            raise InvalidKey(key.name, f"is too small. Got {GOT}. Write {key.line}.")
+        return raw
+
+    return read
 
 
 @pytest.fixture

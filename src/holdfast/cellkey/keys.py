@@ -36,9 +36,6 @@ LARGEST_SIZE = 2**64
 LEAST_DIGITS, MOST_DIGITS = 1, 18
 """Decimal keys of peers have 5 to 20 digits, 8 by default; 10^18 is the largest power of ten whose sums we reduce in 64 bits."""
 
-BIG_PRIME = 4294967291
-"""The largest prime below 2^32: `bigN` of [SC22, (36)], which names no value."""
-
 UNLIKELY_BITS = 40
 """Keys whose like has a chance below 2^-40 are not taken for uniform."""
 LARGEST_DISTANCE = Fraction(1, 2**16)

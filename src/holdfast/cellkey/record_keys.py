@@ -22,6 +22,7 @@ from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExis
 from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
+from holdfast.tables.columns import arrow_numbers, check_unicode, text_array
 from holdfast.tables.readers import Source, find_columns, open_source
 from holdfast.tables.session import run_guarded
 from holdfast.tables.text_files import Reading
@@ -284,8 +285,6 @@ def _as_text(array: Any, name: str, source: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from holdfast.tables.columns import check_unicode, text_array
-
     if pa.types.is_integer(array.type):
         texts = array.cast(pa.string())
     else:
@@ -313,8 +312,6 @@ def _column_of(keys: NDArray[np.uint64], space: KeySpace) -> Any:
     """Keys as an Arrow array: unsigned integers, or decimals as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from holdfast.tables.columns import arrow_numbers
 
     if space.digits is None:
         return arrow_numbers(keys if space.size > 2**32 else keys.astype(np.uint32))

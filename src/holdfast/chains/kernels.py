@@ -7,6 +7,9 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from holdfast.chains.line_gibbs import LineGibbs
+from holdfast.chains.metropolis import Metropolis
+from holdfast.chains.moves import moves_for
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import InvalidParameter
@@ -16,15 +19,10 @@ from holdfast.laws import Target as LawTarget
 
 
 def _metropolis(target: ChainTarget, shape: Shape) -> Kernel:
-    from holdfast.chains.metropolis import Metropolis
-
     return Metropolis.of_shape(target, shape, jump_rate(shape.dimension))
 
 
 def _line_gibbs(target: ChainTarget, shape: Shape) -> Kernel:
-    from holdfast.chains.line_gibbs import LineGibbs
-    from holdfast.chains.moves import moves_for
-
     return LineGibbs(target, moves_for(shape))
 
 

@@ -16,7 +16,7 @@ from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
 from holdfast.channels.layout import Layout
 from holdfast.display import shorten
-from holdfast.errors import InvariantBroken, OutsideBounds, RequestTooLarge
+from holdfast.errors import RequestTooLarge
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Pinned, Shape, Whole
 from holdfast.laws import Reads, Target, tails
@@ -34,7 +34,6 @@ FREE_CELLS = 1 << 16
 """Free cells share a stream by chunks of this many places of the universe's order. Part of the stream's format."""
 OVERFLOW_BITS = 200
 """Noise that could exceed 2^61 with probability above 2^-200 is refused ([theory T13])."""
-LARGEST_COUNT = 1 << 62
 ONE_FREE_CELL = Free(1)
 SHARED = OneSum | Grid | Levels
 """Shapes of which small blocks share a stream."""
@@ -188,23 +187,3 @@ class Channel:
         moving = sorted((block for block in blocks if not isinstance(block.shape, Pinned)), key=lambda block: int(block.cells.min()))
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])
-
-    def check_input(self, counts: Ints) -> None:
-        """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
-        if self.layout is not None and not self.layout.holds(counts):
-            raise OutsideBounds(
-                "The table does not lie within the bounds of this mechanism. Correct the table, or give wider bounds: the message does not "
-                "say where, because that would tell counts. Nothing was drawn, and nothing was charged."
-            )
-
-    def check_published(self, counts: Ints, published: Ints) -> None:
-        """What must hold between input and output: every kept total and identity, as integers. A fault of ours would show here."""
-        if published.max(initial=0) >= LARGEST_COUNT or published.min(initial=0) <= -LARGEST_COUNT:
-            raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")
-        for rows in self.facts.kept.rows:
-            if not np.array_equal(rows.totals(published), rows.totals(counts)):
-                raise InvariantBroken(f"{rows.constraint} did not come out exactly. Nothing was written. Please report this.")
-        if self.layout is not None and not self.layout.holds(published):
-            raise InvariantBroken("A published count left its bounds. Nothing was written. Please report this.")
-        if self.facts.zeros is not None and published[self.facts.zeros.cells].any():
-            raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")

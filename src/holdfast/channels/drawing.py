@@ -14,14 +14,13 @@ from holdfast.chains.kernels import USUAL_KERNEL
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.alternatives import advice
-from holdfast.channels.channel import ONE_FREE_CELL, Channel, Ints, Task
+from holdfast.channels.channel import ONE_FREE_CELL, Channel
 from holdfast.display import count_of, list_names
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
 from holdfast.lattices.shapes import Free, General, Pinned, Shape
 from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weaken_guarantee
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
-from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Compared, Costly, Reason, cell_draws
 from holdfast.samplers.protocol import InputSampler
 from holdfast.samplers.table import choose
@@ -100,13 +99,6 @@ class Drawing:
     def choice(self, shape: Shape) -> Choice:
         """The sampler of blocks of this shape, and why it was chosen."""
         return self.choices[ONE_FREE_CELL if isinstance(shape, Free) else shape]
-
-    def run(self, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
-        """What is published of a task's blocks, one a row. CONFIDENTIAL input."""
-        sampler = self.choice(task.shape).sampler
-        if isinstance(sampler, InputSampler):
-            return sampler.publish(counts, cell_keys, words)
-        return counts + sampler.draw(len(task.cells), words)
 
     @property
     def cell_draws(self) -> float:

@@ -47,7 +47,11 @@ class Layout(Protocol):
         """Digest of everything that distinguishes this layout: part of the channel's identity."""
 
     def holds(self, counts: NDArray[np.int64]) -> bool:
-        """Whether a table, the true one or the published one, is what the law allows beside its kept totals. CONFIDENTIAL input."""
+        """Whether a table is what the law allows beside its kept totals.
+
+        Engines ask this about the true table, so the argument is CONFIDENTIAL; `verification` and `publication` ask it about published
+        numbers. Nothing is kept and no message is made here.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,7 @@
-"""The `holdfast` command: arguments in, one library call, text or JSON out. Nothing is decided here."""
+"""The `holdfast` command: arguments in, one library call, text or JSON out. Nothing is decided here.
+
+Each command imports what it needs: loading everything takes 1.4 s more, and `--help` and refused arguments do not wait for it.
+"""
 
 from __future__ import annotations
 

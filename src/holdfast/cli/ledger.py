@@ -1,4 +1,7 @@
-"""`holdfast ledger`: budgets, spends, what the releases of one data set expose together."""
+"""`holdfast ledger`: budgets, spends, what the releases of one data set expose together.
+
+Each command imports what it needs: that takes 0.9 s, and `--help` and other commands do not wait for it.
+"""
 
 from __future__ import annotations
 

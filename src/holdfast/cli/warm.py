@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from holdfast.randomness import NoiseKey
+from holdfast.chains.kernels import KERNELS, kernel_for
+from holdfast.chains.protocol import Kernel, StatePair
+from holdfast.exact import DiscreteGaussian
+from holdfast.exact.compiled import COLD_THRESHOLD
+from holdfast.lattices.shapes import Grid, Levels, OneSum, Whole
+from holdfast.lattices.trees import Tree
+from holdfast.laws import Gaussian, L1Laplace, L2Laplace
+from holdfast.randomness import NoiseKey
+from holdfast.samplers.bounded_block import BoundedBlock
+from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses
+from holdfast.samplers.coupling.sampler import CouplingLaplace
+from holdfast.samplers.dyadic_gaussian import DyadicGaussian
+from holdfast.samplers.levels_gaussian import LevelsGaussian
+from holdfast.samplers.nearest_plane import NearestPlane
+from holdfast.samplers.one_sum_laplace import OneSumLaplace
+from holdfast.samplers.protocol import BlockSampler
+from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
+from holdfast.samplers.sequential_gaussian import SequentialGaussian
+from holdfast.samplers.tree_gaussian import TreeGaussian
 
 
 def warm() -> float:
     """Run every compiled loop on the argument types it will meet; returns the seconds it took."""
     began = time.perf_counter()
-    from holdfast.exact import DiscreteGaussian
-    from holdfast.exact.compiled import COLD_THRESHOLD
-    from holdfast.randomness import NoiseKey
-
     with NoiseKey.for_tests("warm") as key:
         for sigma_squared in (100, 10**12, 10**30):  # one table, two words a try, three words a try
             DiscreteGaussian(sigma_squared).sample(COLD_THRESHOLD, key)
@@ -29,18 +41,6 @@ def warm() -> float:
 
 
 def _warm_samplers(key: NoiseKey) -> None:
-    from holdfast.lattices.shapes import Levels
-    from holdfast.lattices.trees import Tree
-    from holdfast.samplers.coupling.sampler import CouplingLaplace
-    from holdfast.samplers.dyadic_gaussian import DyadicGaussian
-    from holdfast.samplers.levels_gaussian import LevelsGaussian
-    from holdfast.samplers.nearest_plane import NearestPlane
-    from holdfast.samplers.one_sum_laplace import OneSumLaplace
-    from holdfast.samplers.protocol import BlockSampler
-    from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
-    from holdfast.samplers.sequential_gaussian import SequentialGaussian
-    from holdfast.samplers.tree_gaussian import TreeGaussian
-
     quarter, hundred = Fraction(1, 4), Fraction(100)
     levels = Levels((Tree(((3,), (4, 5, 6))), Tree.plain(40)), ((0, 1), (1, 0)))
     samplers: list[BlockSampler] = [
@@ -66,11 +66,6 @@ def _warm_samplers(key: NoiseKey) -> None:
 
 
 def _warm_chains(key: NoiseKey) -> None:
-    from holdfast.chains.kernels import KERNELS, kernel_for
-    from holdfast.chains.protocol import Kernel, StatePair
-    from holdfast.lattices.shapes import Grid, OneSum, Whole
-    from holdfast.laws import Gaussian, L1Laplace, L2Laplace
-
     quarter = Fraction(1, 4)
     kernels: list[Kernel] = [
         kernel_for(name, Grid((3, 3)), law) for name in KERNELS for law in (L1Laplace(quarter), Gaussian(Fraction(10)))
@@ -85,9 +80,6 @@ def _warm_chains(key: NoiseKey) -> None:
 
 def _warm_bounds(key: NoiseKey) -> None:
     """What draws within bounds."""
-    from holdfast.samplers.bounded_block import BoundedBlock
-    from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses
-
     half, table = Fraction(1, 2), np.full(9, 2)
     block = BoundedBlock.plain(np.ones((1, 9), dtype=np.int64))
     with key.stream("bounds") as words:

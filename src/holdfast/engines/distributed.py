@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Drawing
+from holdfast.engines.tasks import check_published, run_task
 from holdfast.errors import InvalidParameter, RequestTooLarge, StreamReused
 from holdfast.laws import Reads
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.randomness import NoiseKey
+from holdfast.tables.columns import COUNT_LIMIT
 
 Ints = NDArray[np.int64]
 
@@ -65,13 +67,13 @@ def publish_part(
                 if not mine[task.cells].any():
                     continue
                 with subkey.stream(*task.label) as words:
-                    noise[task.cells] = drawing.run(task, noise[task.cells], None, words)
+                    noise[task.cells] = run_task(drawing, task, noise[task.cells], None, words)
     except StreamReused:
         raise StreamReused(
             "This key has drawn noise for these blocks before. Every release takes a fresh key, and an agent gives all its cells at once."
         ) from None
-    channel.check_published(np.zeros_like(noise), noise)
-    if int(np.abs(noise[own]).max()) + max(map(abs, true)) >= 1 << 62:
+    check_published(channel, np.zeros_like(noise), noise)
+    if int(np.abs(noise[own]).max()) + max(map(abs, true)) >= COUNT_LIMIT:
         raise RequestTooLarge("A published number would leave 2^62. Give smaller numbers, or use less noise (a larger budget).")
     return AgentPart(own, np.array(true, dtype=np.int64) + noise[own], replace(drawing.guarantee, key_is_shared=True))
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Drawing, Facts, Task
+from holdfast.engines.tasks import check_input, check_published, run_task
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.rows import broken_constraints
@@ -57,11 +58,11 @@ class BoundRelease:
             for task in self.tasks:
                 given = None if keys is None else keys[task.cells]
                 with self.subkey.stream(*task.label) as words:
-                    published[task.cells] = self.drawing.run(task, counts[task.cells], given, words)
+                    published[task.cells] = run_task(self.drawing, task, counts[task.cells], given, words)
                 done += task.cells.size
                 if progress is not None:
                     progress(done, len(published))
-        self.drawing.channel.check_published(counts, published)
+        check_published(self.drawing.channel, counts, published)
         return published
 
 
@@ -74,7 +75,7 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     if channel.needs_cell_keys and table.cell_keys is None:
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
-    channel.check_input(table.counts)
+    check_input(channel, table.counts)
     if facts.zeros is not None and table.counts[facts.zeros.cells].any():
         raise InvalidParameter("The plan was made for other totals: it leaves out cells that are not 0 here. Make a plan for this table.")
     tasks = channel.tasks()

@@ -95,10 +95,6 @@ class JointExposure:
         """Whether every cell that is fixed is listed. False where the search was cut, and where nothing was computed."""
         return self.facts.complete
 
-    @property
-    def learned_totals(self) -> tuple[LearnedTotals, ...] | None:
-        return self.facts.learned if self.is_computed else None
-
 
 @dataclass(frozen=True, eq=False)
 class _Side:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.display import shorten
 from holdfast.errors import InvalidConstraint
 from holdfast.invariants.constraints import Constraint, Linear, Margin, Subset, is_whole, linear, margin, subset, total
-from holdfast.invariants.rows import Kept, RowFamily, compile_rows
+from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
 from holdfast.tables.universe import Universe
 
 Ints = NDArray[np.int64]
@@ -186,8 +186,6 @@ def _fields(constraint: Margin | Subset | Linear) -> dict[str, Any]:
     if isinstance(constraint, Margin):
         return {"margin": list(constraint.columns)} if constraint.columns else {"total": True}
     if isinstance(constraint, Linear):
-        from holdfast.invariants.rows import integer_matrix
-
         return {"linear": integer_matrix(constraint.matrix).toarray().tolist()}
     others = {name: list(value) for name, value in (("codes", constraint.codes), ("by", constraint.by)) if value}
     return {"subset": constraint.condition if constraint.condition is not None else constraint.column, **others}

@@ -41,17 +41,6 @@ def gaussian_log_tail(dimension: int, sigma_squared: Fraction, t: float) -> floa
     return min(0.0, sum_upwards(dimension / 2 * math.log(ratio / dimension), (dimension - ratio) / 2))
 
 
-def ball_points_log_bound(dimension: int, log_gram_determinant: float, gram_schmidt_squares: list[float], radius: float) -> float:
-    """Natural logarithm of a bound of the number of lattice points of l2 length at most `radius`, for every radius >= 0.
-
-    Guarantees:  V_m (r + mu)^m / sqrt(det), mu = sqrt(sum |b*_i|^2) / 2, which is at least the covering radius: a fundamental cell around
-                 each point lies within r + mu. Lemma 11 of [DGGY22] is this for r >= mu / (2^(1/m) - 1).
-    """
-    mu = math.sqrt(math.fsum(gram_schmidt_squares)) / 2
-    log_volume = dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
-    return sum_upwards(log_volume, dimension * math.log(radius + mu) if radius + mu > 0 else 0.0, -log_gram_determinant / 2)
-
-
 def reach(log_tail: Callable[[float], float], target_bits: int) -> int:
     """A power of two t with log_tail(t) <= -target_bits ln 2."""
     t = 1

@@ -100,7 +100,7 @@ def read_plain(path: Path) -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in a folder, on disk."""
+    """Write the names in a folder to disk: from here on they outlast a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -31,6 +31,7 @@ from holdfast.ledger.server import (
     schema_of,
     table_names,
 )
+from holdfast.ledger.sqlite_files import connect
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -271,8 +272,6 @@ def _make_file(path: Path, label: str) -> None:
 
 
 def _connect_file(file: str, mode: Literal["ro", "rw"]) -> Any:
-    from holdfast.ledger.sqlite_files import connect
-
     connection = connect(file, mode, WAIT_SECONDS)
     try:
         connection.execute("PRAGMA foreign_keys = ON")

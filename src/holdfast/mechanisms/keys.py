@@ -126,20 +126,6 @@ def probability(large: str, zero: str = _TOO_SMALL) -> Reader:
     return exact_number(1, zero=zero, large=large)
 
 
-def whole_number(least: int) -> Reader:
-    """Reads a whole number of at least `least`."""
-
-    @declare_shape({"type": "integer", "minimum": least})
-    def read(key: Key, raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, int):
-            raise InvalidKey(key.name, f"must be a whole number. Got {GOT}. Write {key.line}.")
-        if raw < least:
-            raise InvalidKey(key.name, f"is too small. Got {GOT}. Write {key.line}.")
-        return raw
-
-    return read
-
-
 def one_of(*choices: str) -> Reader:
     """Reads one of these words."""
 

@@ -43,7 +43,7 @@ def smallest_distance(units: Units, measured: Sequence[Measured]) -> tuple[Fract
     integer table without the sums that are zero, so its square is at least 2 to the fewest axes of such a table ([theory R20]).
     """
     kept = [(level, mask) for level, family in enumerate(units.kept) for mask in family]
-    swaps = [_swap(units, measured, kept, deepest, axes) for deepest, axes in _contrasts(units)]
+    swaps = [_swap(measured, kept, deepest, axes) for deepest, axes in _contrasts(units)]
     above = min(cost for cost in swaps if cost is not None)
     below = min((_least(units, measured, [*kept, *zero]) for zero in _zero_families(measured)), default=Fraction(0))
     return (above, "exact") if above == below else (max(below, _finest(units, measured)), "lower bound")
@@ -59,7 +59,7 @@ def _contrasts(units: Units) -> Iterator[tuple[int | None, int]]:
                 yield level, mask
 
 
-def _swap(units: Units, measured: Sequence[Measured], kept: Sequence[Vector], deepest: int | None, axes: int) -> Fraction | None:
+def _swap(measured: Sequence[Measured], kept: Sequence[Vector], deepest: int | None, axes: int) -> Fraction | None:
     """The distance of a swap; None where a kept total shows it."""
 
     def vanishes(level: int, mask: int) -> bool:

@@ -19,9 +19,10 @@ from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
+from holdfast.ledger.state import sync_folder
 from holdfast.ledger.values import Reservation, text_of
 from holdfast.publication.booking import Unbooked, after_publication
-from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, sync_folder, write_synced
+from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.formats import save_frame

@@ -38,6 +38,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
+from holdfast.report.diagnosis import diagnosis_html
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.constraints import kept_texts
@@ -309,8 +310,6 @@ class Diagnosis:
 
     def to_html(self) -> str:
         """The page, with the curves as figures."""
-        from holdfast.report.diagnosis import diagnosis_html
-
         return diagnosis_html(self.to_fields())
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
+from holdfast.ledger.state import sync_folder
 from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import CARD, read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, LockProblem, clear, lock_of, take_lock
@@ -297,12 +298,3 @@ def _exchange(temporary: Path, folder: Path) -> None:
         os.rename(aside, folder)
         raise
     os.rename(aside, temporary)
-
-
-def sync_folder(folder: Path) -> None:
-    """Names in it last from here on."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

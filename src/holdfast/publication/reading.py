@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.accuracy.interval_sets import Intervals, interval_of, intervals_of
 from holdfast.accuracy.queries import LEVEL, Query
+from holdfast.accuracy.simulated import Simulated, simulated_errors
 from holdfast.display import count_of, html_table
+from holdfast.publication.plots import Plot
+from holdfast.publication.view import PublicationView, publication_view
 from holdfast.tables.frames import Frames
 from holdfast.wording.catalogue import ENGLISH
+from holdfast.wording.dispatch import describe
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
     from holdfast.accuracy.interval import Interval
-    from holdfast.accuracy.interval_sets import Intervals
-    from holdfast.accuracy.simulated import Simulated
     from holdfast.privacy import Guarantee
     from holdfast.publication.order import KeptRow
     from holdfast.publication.plan import Plan
-    from holdfast.publication.plots import Plot
     from holdfast.publication.released import ReleasedTable
-    from holdfast.publication.view import PublicationView
     from holdfast.randomness import NoiseKey
 
 
@@ -60,8 +61,6 @@ class Readable(Frames):
     @property
     def plot(self) -> Plot:
         """Figures of the published table and its noise, as SVG: `plot.error_by_level()` and the like."""
-        from holdfast.publication.plots import Plot
-
         return Plot(self.plan, self.table, self.language, self.area_map)
 
     def interval(
@@ -83,8 +82,6 @@ class Readable(Frames):
                 `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
                 Noise that sees no data, drawn exactly; sums that the kept totals give are exact under every mechanism.
         """
-        from holdfast.accuracy.interval_sets import interval_of
-
         return interval_of(
             self.plan.drawing,
             self.table.counts,
@@ -110,8 +107,6 @@ class Readable(Frames):
         """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
         simultaneous=True all of them hold together with probability `level`, else each does for itself.
         """
-        from holdfast.accuracy.interval_sets import intervals_of
-
         asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
         return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
@@ -119,21 +114,15 @@ class Readable(Frames):
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
         `holdfast.research.simulate` takes a prior, and then gives published counts.
         """
-        from holdfast.accuracy.simulated import simulated_errors
-
         return simulated_errors(self.plan.drawing, n, key)
 
     def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
         """
-        from holdfast.publication.view import publication_view
-
         return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
 
     def _repr_html_(self) -> str:
-        from holdfast.wording import describe
-
         rows: list[tuple[str, object]] = [
             *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
             ("Cells", len(self.table)),

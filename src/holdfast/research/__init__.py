@@ -1,4 +1,4 @@
-"""What researchers need and no release does: only the commands compare, reproduce and diagnose may import it.
+"""What researchers need and no release does: nothing outside this room imports it (tools/check_imports.py).
 
     from holdfast import research
     answer = research.floating_answer([65, 15], keep=[[1, 1]], sensitivity=2, mechanism=research.KNorm("1"))

@@ -6,6 +6,8 @@ Costs are counted in cell draws, one cell of one try by rejection. Samplers whos
 Laplace noise of the l1 norm is drawn by rejection or by coupling from the past, whichever takes fewer expected cell draws: tries by a pilot
 that sees no data, times what a try costs by the block's shape. Where rejection is cheap anyway it is taken unseen: the other sampler takes
 longer to prepare than to draw.
+
+Samplers are imported when they are chosen, here and in table.py: loading all of them takes 0.1 s more.
 """
 
 from __future__ import annotations

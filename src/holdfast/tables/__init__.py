@@ -2,11 +2,17 @@
 
 columns, cells         codes and counts as checked integers; cells as rows of them
 session, readers       files, frames and databases, read without showing what they hold
-databases, excel       their parts: queries; workbooks;
-text_files             separators and encodings of text
+text_files, excel      separators and encodings of text; workbooks
+databases, postgres    database URLs with a query; servers on which others define functions
 hierarchy, universe    which codes and cells there are; public
-counting, table        the counts; confidential
+labels, similar        what people call columns and codes; codes and names that are easily confused
+listing, counting      cells as rows list them; records counted
+table                  the counts; confidential
+answers, grid          real-valued answers, as whole steps of a grid
 declarations           a table without its counts, for a plan
+formats, formulas      files that tables are written to; texts that a spreadsheet would run
+frames                 pyarrow, pandas and polars
+machine                memory that this machine has
 synth                  made-up populations for trials
 """
 

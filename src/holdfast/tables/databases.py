@@ -185,8 +185,8 @@ def _prepare_query(run: Run, query: str, label: str) -> tuple[tuple[str, ...], C
         return run(query)
     except HoldfastError:
         raise
-    except Exception as error:
-        complaint = _complaint(error, run, query)
+    except Exception:
+        complaint = _complaint(run, query)
     if complaint is None:
         raise guarded_error(label)
     raise UnreadableInput(
@@ -194,7 +194,7 @@ def _prepare_query(run: Run, query: str, label: str) -> tuple[tuple[str, ...], C
     )
 
 
-def _complaint(error: Exception, run: Run, query: str) -> str | None:
+def _complaint(run: Run, query: str) -> str | None:
     """What the database says of the statement. Only of one that it cannot even explain: then no row was read, and the text quotes nothing
     but the statement and names of the database.
     """

@@ -3,6 +3,8 @@ card, the table and the pages say made again from the part that it follows from 
 
 The folder may be hostile. Only plain files are opened, none is read that is larger than the card's own numbers allow, and what a message
 repeats of it is escaped and stands in quotes.
+
+The checks of cell key folders are imported when there is one: that takes 0.03 s more.
 """
 
 from __future__ import annotations

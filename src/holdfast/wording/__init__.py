@@ -1,6 +1,9 @@
-"""The sentences. Everything below this package holds facts: fields and enumerations; this package turns them into plain English.
+"""Sentences, made from the fields and enumerations of the rooms below; one file for each topic. `describe` (dispatch.py) takes whatever can
+be said in sentences, and kinds.py what other rooms teach it. The texts of pages are in catalogues/, read by catalogue.py.
 
-No code reads a sentence back. Imported by what shows things to people only: publication, report, the command line.
+No code reads a sentence back. Only rooms that show things to people import this one: accuracy, report, publication and those above.
+
+`describe` is imported when first used: that takes 0.7 s, and a command must be able to say how it ended before.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ __all__ = ["describe"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when first used: a command must be able to say how it ended even if loading the rest was stopped half way."""
     if name != "describe":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from holdfast.wording.dispatch import describe

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.cellkey.loss import Losses
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -12,6 +13,7 @@ from holdfast.exposure.cells import Exposure
 from holdfast.exposure.facts import JointFacts, ReleaseExposure
 from holdfast.exposure.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.wording.cellkey_losses import losses_paragraph
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
@@ -19,6 +21,7 @@ from holdfast.wording.kinds import KINDS, find_kind
 from holdfast.wording.samplers import assessment_sentences
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
+    Losses: losses_paragraph,
     Assessment: assessment_sentences,
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
@@ -47,13 +50,7 @@ def describe(thing: Any, *, delta: Exact | None = None) -> str:
                 return learned.sentences(subject, delta)
             _refuse_delta(thing, delta)
             return learned.sentences(subject)
-    from holdfast.cellkey.loss import Losses  # cell keys: not loaded by a release
-    from holdfast.wording.cellkey_losses import losses_paragraph
-
-    if isinstance(thing, Losses):
-        _refuse_delta(thing, delta)
-        return losses_paragraph(thing)
-    names = ", ".join(kind.__name__ for kind in (Guarantee, Losses, *_KNOWN, *KINDS))
+    names = ", ".join(kind.__name__ for kind in (Guarantee, *_KNOWN, *KINDS))
     raise InvalidParameter(f"describe() knows {names}, and what has a guarantee. Got {type(thing).__name__}.")
 
 

@@ -12,6 +12,7 @@ from flint import arb, arb_poly
 
 import holdfast as hf
 from holdfast import research
+from holdfast.engines.tasks import run_task
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, precision
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
@@ -127,7 +128,7 @@ class TestCalibration:
         plan = hf.plan(THREE, [hf.total()], hf.Conditional(epsilon=read_at, per="distance"))
         task = drawing.channel.tasks()[0]
         with hf.NoiseKey.for_tests("ranks") as key, key.stream("ranks") as words:
-            y = drawing.run(task, truth, None, words)
+            y = run_task(drawing, task, truth, None, words)
         out = []
         for x, published in zip(truth, y, strict=True):
             found = posterior_of(Published(THREE, published, plan), Poisson(2.0), 0)
