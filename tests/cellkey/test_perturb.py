@@ -92,7 +92,7 @@ class TestDefinition:
     @pytest.mark.parametrize("space", SPACES, ids=str)
     def test_agrees_with_the_slow_version(self, space: KeySpace) -> None:
         frame = people(space=space)
-        rule = CellKeys.for_table(space, PTABLE.key_size)
+        rule = CellKeys.for_table(space, PTABLE)
         ptable = PTABLE.rescaled(rule.size) if rule.size % PTABLE.key_size else PTABLE
         made = perturb(frame, TABLES, ptable, key="rkey", keys=space, id="id")
         for name, columns in TABLES.items():
@@ -118,7 +118,7 @@ class TestDefinition:
         whole = people()
         pq.write_table(whole, tmp_path / "whole.parquet")  # integer keys: read in place
         made = perturb(tmp_path / "whole.parquet", TABLES, PTABLE, key="rkey")
-        assert cells_of(made["ab"]) == slow(whole, ["a", "b"], CellKeys.for_table(SPACES[0], 2**16))
+        assert cells_of(made["ab"]) == slow(whole, ["a", "b"], CellKeys.for_table(SPACES[0], PTABLE))
 
 
 class TestConsistent:

@@ -26,7 +26,7 @@ RECORDS = pa.table(
     {"region": ["N", "S", "N", "E"] * 40, "age": ["1", "2", "1"] * 53 + ["1"], "record_key": [place * 7919 % 256 for place in range(160)]}
 )
 NOISE = PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}, 2: {-1: "1/4", 0: "1/2", 1: "1/4"}}, 2**8)
-RULE = CellKeys.for_table(KeySpace.bits(8), 2**8)
+RULE = CellKeys.for_table(KeySpace.bits(8), NOISE)
 TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all": []}
 
 

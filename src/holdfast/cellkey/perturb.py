@@ -133,7 +133,7 @@ def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace
     """The rule for cell keys. Sums that are given are already taken modulo the number of record keys: with a modulus that does not divide
     it, the same records would get another key than from their records.
     """
-    rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table.key_size)
+    rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table)
     if isinstance(data, Table) and rule.records.size != 2**KEY_BITS:
         raise InvalidParameter(f"The cell keys of a Table are sums modulo 2^{KEY_BITS}. Leave keys out.", field="keys")
     if (isinstance(data, Table) or count is not None) and rule.records.size % rule.modulus:

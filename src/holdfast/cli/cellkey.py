@@ -155,12 +155,11 @@ def _read_fitted_table(
     noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
 ) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
     """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
-    from holdfast.cellkey.formats import kind_of_file
+    from holdfast.cellkey import CellKeys, KeySpace
     from holdfast.publication.cellkey import rescale_table
 
     ptable = _read(noise, kind, repeat)
-    is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
-    rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
+    rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
     fitted, told = rescale_table(ptable, rule.size) if rescale else (ptable, {})
     return fitted, rule, told
 
@@ -169,18 +168,6 @@ def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable
     from holdfast.cellkey import read_table
 
     return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
-
-
-def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> CellKeys:
-    """The usual rule. ONS does not fold: its cell keys are sums modulo the number of keys of the table."""
-    from holdfast.cellkey import CellKeys, KeySpace
-
-    space = KeySpace.parse(keys)
-    if is_ons and not modulus and space.size % table.key_size == 0:
-        return CellKeys(space, table.key_size)
-    if not modulus:
-        return CellKeys.for_table(space, table.key_size)
-    return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
 
 
 def _read_keyed_records(
