@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescale_table
-from holdfast.verification.verify import verify_folder
+from holdfast.verification.verify import verify
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
 from tests.snapshot_files import Snapshot
@@ -65,11 +65,27 @@ def test_what_is_said(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, s
 
 def test_what_is_asked_for_and_not_there(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(VerificationFailed, match="carry no signature"):
-        verify_folder(folder, signer=tmp_path / "key.pub")
+        verify(folder, signer=tmp_path / "key.pub")
     with pytest.raises(InvalidParameter, match="keep no totals"):
-        verify_folder(folder, folder / "ages.csv")
+        verify(folder, folder / "ages.csv")
     with pytest.raises(VerificationFailed, match="holds tables by the cell key method, which keep no totals"):
+        hf.load(folder)
+
+
+def test_python_and_the_command_check_the_same(folder: Path, run: Run) -> None:
+    """Python refused the folder and named a function that is not public."""
+    found = hf.verify(folder)
+    assert str(found) == run("verify", str(folder)).out.rstrip("\n")
+    assert (found.release_id, found.cells, found.totals, found.official_totals) == (
+        "ages",
+        sum(t["cells"] for t in read(folder)["tables"]),
+        0,
+        None,
+    )
+    (folder / "all.csv").write_text("count\n1\n", encoding="utf-8")
+    with pytest.raises(VerificationFailed) as refused:
         hf.verify(folder)
+    assert str(refused.value) in run("verify", str(folder)).err
 
 
 def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: Path) -> None:
@@ -82,7 +98,10 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
         made = type(made)(made.tables, made.columns, {**made.settings, **settings})
         where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")
         publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
-        assert "sentences" in verify_folder(where).recomputed
+        assert "sentences" in verify(where).recomputed
+    facts = noise_facts(made, table, None, column="another key")
+    publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
+    assert "sentences" in verify(tmp_path / "out2").recomputed  # the column was not among what may be another
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])
 
 
@@ -119,7 +138,7 @@ def test_what_does_not_follow_is_said(folder: Path, name: str) -> None:
     change(card)
     write(folder, card)
     with pytest.raises(VerificationFailed, match=words) as found:
-        verify_folder(folder)
+        verify(folder)
     assert str(found.value).isprintable()
 
 
@@ -137,10 +156,10 @@ def test_what_does_not_follow_is_said(folder: Path, name: str) -> None:
 def test_changed_files(folder: Path, file: str, content: bytes, words: str) -> None:
     (folder / file).write_bytes(content)
     with pytest.raises(VerificationFailed, match=f"{file} was changed"):
-        verify_folder(folder)
+        verify(folder)
     write(folder, read(folder))
     with pytest.raises(VerificationFailed, match=words):
-        verify_folder(folder)
+        verify(folder)
 
 
 def put(folder: Path, name: str, content: bytes | None) -> None:
@@ -163,7 +182,7 @@ def put(folder: Path, name: str, content: bytes | None) -> None:
 def test_hostile_folders(folder: Path, name: str, content: bytes | None) -> None:
     put(folder, name, content)
     with pytest.raises(HoldfastError) as found:
-        verify_folder(folder)
+        verify(folder)
     assert type(found.value) is VerificationFailed
     assert str(found.value).isprintable()
 
@@ -176,4 +195,4 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
             made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
         )
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
-    verify_folder(tmp_path / "out")
+    verify(tmp_path / "out")
