@@ -13,8 +13,8 @@ import typer
 
 import holdfast as hf
 from holdfast.cli.commands import app
+from holdfast.publication.booking import EMBEDDED
 from holdfast.publication.diagnose import diagnose
-from holdfast.publication.pipeline import EMBEDDED
 from holdfast.publication.release import Release
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
 from holdfast.tables.synth import Population, synthesize

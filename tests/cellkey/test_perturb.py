@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -315,8 +316,10 @@ class TestPublic:
         frame = people()
         made = perturb(frame, TABLES, PTABLE, key="rkey")
         assert {name for table in made.tables.values() for name in table.column_names} == {"a", "b", "count"}
-        assert set(vars(made)) == {"tables", "columns", "settings"}
-        held = pickle.dumps(made)  # what is pickled is all there is
+        assert set(vars(made)) == {"tables", "columns", "settings", "noise", "is_private", "dataset"}
+        assert made.noise.keys() == {"secret", "column", "rule", "table"}
+        assert (made.noise["secret"], made.noise["column"], made.dataset) == ("unknown", "rkey", None)
+        held = pickle.dumps(replace(made, noise={}))  # what is pickled is all there is; the name of the column goes to the ledger
         assert b"rkey" not in held
         assert not any(isinstance(value, np.ndarray) for value in vars(made).values())
         assert repr(made).startswith("Perturbed('ab' (")
@@ -426,7 +429,7 @@ class TestRefused:
         refused(InvalidCode, lambda: perturb(missing, {"t": ["a"]}, PTABLE, key="rkey"))
 
     def test_counts(self) -> None:
-        read = partial(perturb, tables={"t": ["a"]}, table=PTABLE, key="k", count="n")
+        read = partial(perturb, tables={"t": ["a"]}, noise=PTABLE, key="k", count="n")
         for bad in ([1, -1], ["1", "-1"], ["1", "9" * 19], [1, 2**62]):
             message = refused(InvalidCount, partial(read, pa.table({"a": ["x", "y"], "n": bad, "k": [1, 1]})), "9" * 19)
             assert "This is not a count: column 'n', row 2" in message

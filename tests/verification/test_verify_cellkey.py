@@ -7,6 +7,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescale_table
+from holdfast.publication.cellkey import publish_perturbed, rescale_table
 from holdfast.verification.verify import verify
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
@@ -34,7 +35,7 @@ TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cellkeys") / "out"
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
+    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None)
     return folder
 
 
@@ -95,12 +96,12 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
     ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
     for place, (table, settings) in enumerate([(NOISE, {}), rescale_table(OURS, 2**8)]):
         made = perturb(RECORDS, TABLES, table, keys=RULE)
-        made = type(made)(made.tables, made.columns, {**made.settings, **settings})
-        where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")
-        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
+        made = replace(made, settings={**made.settings, **settings})
+        where = tmp_path / f"out{place}"
+        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, other_noise=True)
         assert "sentences" in verify(where).recomputed
-    facts = noise_facts(made, table, None, column="another key")
-    publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
+    made = replace(made, noise={**made.noise, "column": "another key"})
+    publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, other_noise=True)
     assert "sentences" in verify(tmp_path / "out2").recomputed  # the column was not among what may be another
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])
 
@@ -191,8 +192,6 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
     records = RECORDS.set_column(0, "region", pa.array(["=1+1", "S"] * 80))
     made = perturb(records, {"regions": ["region"]}, NOISE, keys=RULE)
     with caplog.at_level(logging.WARNING, "holdfast"):
-        publish_perturbed(
-            made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
-        )
+        publish_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None)
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
     verify(tmp_path / "out")

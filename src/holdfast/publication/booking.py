@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
@@ -34,6 +34,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
+from holdfast.ledger.embedded import find_ledger
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
 from holdfast.publication.folder import Output, output_problem, put_in_place
@@ -58,6 +59,20 @@ from holdfast.wording.endings import (
 
 if TYPE_CHECKING:
     from holdfast.ledger.values import Reservation
+
+EMBEDDED: Final = "embedded"
+RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
+"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
+
+
+def find_book(ledger: RecordedIn) -> Ledger | NewLedger | None:
+    """Return the ledger of a release from Python. The embedded one is that of the working directory, or of HOLDFAST_LEDGER."""
+    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
+        raise InvalidParameter(
+            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
+            field="ledger",
+        )
+    return find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,20 +18,21 @@ from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.constraints import Constraint
-from holdfast.ledger import Ledger, NewLedger
 from holdfast.ledger.disjoint import Disjoint
-from holdfast.ledger.embedded import find_ledger
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
+    EMBEDDED,
     Booked,
     Booking,
     ChargedAccount,
+    RecordedIn,
     begin,
     check_begun_here,
     check_recorded,
     check_resumable,
     check_same,
+    find_book,
     resume_release,
     secret_from_environment,
 )
@@ -47,10 +47,6 @@ from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
-
-EMBEDDED: Final = "embedded"
-RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
-"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
 
 
 def release(
@@ -104,14 +100,9 @@ def release(
 
 def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> ChargedAccount | None:
     """Where a release from Python is charged; None without a ledger. What it would refuse is refused before anything is prepared."""
-    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
-        raise InvalidParameter(
-            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
-            field="ledger",
-        )
-    if isinstance(ledger, str) and key is not None and not key.is_private:
+    if ledger == EMBEDDED and key is not None and not key.is_private:
         return None
-    book = find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
+    book = find_book(ledger)
     if book is None:
         return None
     if key is not None:

@@ -27,7 +27,7 @@ from holdfast.verification.verified import VerifiedCellKeys
 from holdfast.wording.cellkey import other_noise_sentence
 
 _NOISE_PARTS = ("secret", "column", "rule", "table")
-"""What `noise_facts` has, in its order."""
+"""What `Perturbed.noise` has, in its order."""
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
 
