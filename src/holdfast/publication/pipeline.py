@@ -67,6 +67,13 @@ def release(
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
+    The release is charged now. Call save(), or the charge is lost:
+
+        import holdfast as hf
+        table = hf.Table.from_counts("counties.csv", cells=["state", "county"], count="population")
+        release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="counties-2030")
+        release.save("out")
+
     Given:       a table, the kept constraints, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
@@ -93,7 +100,7 @@ def release(
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
-    check_mechanism(mechanism)
+    check_mechanism(mechanism, "A release")
     made = plan_release(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
 
@@ -116,7 +123,7 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
             field="release_id",
         )
     account = ChargedAccount(book, dataset, secret_from_environment())
-    account.check_id(release_id)
+    account.check_unsaved(release_id)
     return account
 
 
