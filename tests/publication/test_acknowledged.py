@@ -162,7 +162,7 @@ class TestPython:
 
     @pytest.mark.parametrize("allowed", [0, 1, 3])
     def test_another_number_is_refused_before_anything_is_charged(self, tmp_path: Path, allowed: int) -> None:
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("t", kind="pure", epsilon="3", approver="A. Chief", reason="the census")
         table = hf.Table(GEOGRAPHY, COUNTS, name="t")
         with pytest.raises(NotAcknowledged, match=r"allow_exposed=2") as caught:

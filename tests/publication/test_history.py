@@ -33,7 +33,7 @@ NOTHING = "No cell is fixed by the structure of the kept totals."
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     made.grant("d", kind="pure", epsilon="3", approver="A. Chief", reason="the census")
     return made
 

@@ -44,7 +44,7 @@ def test_a_table_that_breaks_an_identity_is_refused_before_anything_is_drawn_or_
     message = refused(ContradictingTotals, lambda: hf.release(table, WRONG[case], LAPLACE, key, release_id="x"), "7319464", "7319465")
     assert "identity(" in message
     assert "Nothing was drawn, and nothing was charged" in message
-    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
     ledger.grant("people", kind="pure", epsilon="100", approver="a", reason="b")
     refused(ContradictingTotals, lambda: hf.release(table, WRONG[case], LAPLACE, ledger=ledger, release_id="x"), "7319464")
     assert not ledger.account("people").releases

@@ -86,7 +86,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, A
         for name, (table, keep, mechanism) in RELEASES.items()
     }
     made = {name: (one.save(place / name), report_facts(one.plan, one.table)) for name, one in drawn.items()}
-    ledger = Ledger.open(place / "ledger.db", create=True)
+    ledger = Ledger.open(place / "ledger.db", create=True, needs_grants=True)
     ledger.grant("nine", kind="approximate", epsilon="90", delta="1e-6", approver="A. Chief", reason="the census")
     plan, private = (
         hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/10", per="distance")),
