@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,16 @@ class TestExposed:
         assert after in said
         made = hf.release(table, KEEP, LAPLACE, release_id="r1", allow_exposed=1)
         assert made.card["release"]["allow_exposed"] == 1
+
+    @BOTH
+    @pytest.mark.parametrize("number", [None, "any", -1, True, 1.0])
+    def test_a_number_must_be_said(self, make: Any, number: Any, work: Path, run: Run) -> None:
+        """None allowed any number, which no run file can say."""
+        with pytest.raises(InvalidParameter, match="allow_exposed is a number of cells"):
+            make(release_id="r1", allow_exposed=number)
+        assert not (work / DEFAULT_NAME).exists()
+        Path("run.toml").write_text(f"{RUN}allow_exposed = {json.dumps(number)}\n")
+        assert run("release", "run.toml", "-o", "out").code != 0
 
     def test_answers_that_are_kept_are_counted(self) -> None:
         with pytest.raises(NotAcknowledged, match="The true count of 1 cell"):

@@ -64,7 +64,7 @@ def answer(
     release_id: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = 0,
+    allow_exposed: int = 0,
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,

@@ -38,7 +38,7 @@ from holdfast.publication.booking import (
 )
 from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.maps import check_folder_map
-from holdfast.publication.order import UNNAMED, Order
+from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
 from holdfast.publication.publishing import check_writable, complete
 from holdfast.publication.release import Release
@@ -59,7 +59,7 @@ def release(
     *,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = 0,
+    allow_exposed: int = 0,
     office: str | None = None,
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
@@ -78,7 +78,7 @@ def release(
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
-                 refused before anything is charged. None allows any number.
+                 refused before anything is charged.
                  Budget of `dataset` (by default the table's name, or that of its file) is reserved in the `ledger` before anything is
                  drawn, and `save` commits it; the key is then always a fresh one. "embedded" is what the command uses where none is
                  named: that of HOLDFAST_LEDGER, else holdfast-ledger.sqlite, here in the working directory, made if needed. With
@@ -97,6 +97,7 @@ def release(
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
+    check_allow_exposed(allow_exposed)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
