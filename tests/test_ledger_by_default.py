@@ -341,7 +341,7 @@ class TestRefusedBeforeSlowWork:
         assert run("release", "run.toml", "-o", "second").code == IDENTICAL
 
     def test_python(self, work: Path, request: pytest.FixtureRequest) -> None:
-        ledger = Ledger.open(work / "l.sqlite", create=True)
+        ledger = Ledger.open(work / "l.sqlite", create=True, needs_grants=True)
         ledger.grant("counties", kind="pure", epsilon=1, approver="a", reason="b")
         table = hf.Table.from_counts(work / "counties.csv", cells=["state", "county"], count="people", name="counties")
         keep, cheap, dear = (

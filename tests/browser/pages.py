@@ -12,13 +12,13 @@ import holdfast as hf
 from holdfast.publication.diagnose import diagnose
 from holdfast.publication.release import Release
 from holdfast.report.cellkey import cellkey_html, perturbed_html
+from tests.exposing import exposing
 from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 
 Pages = dict[str, str]
 """Name of a page -> its HTML."""
 
 SAID: dict[str, Any] = {
-    "allow_exposed": None,
     "date": "2030-04-01",
     "office": "Statistical Office of the Eastern Counties",
     "approver": "A. Chief, Director of Statistics",
@@ -38,7 +38,7 @@ def tracts(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "tract_pop_2010", ["state_fips", "county_fips", "tract_geoid"], "pop2010")
     mechanism = hf.GeneralizedGaussian(rho="1/10", per="person")
     key = hf.NoiseKey.for_tests("tracts")
-    return written(hf.release(table, [hf.margin("county_fips")], mechanism, key=key, release_id="tracts-2010", **SAID), folder)
+    return written(exposing(hf.release, table, [hf.margin("county_fips")], mechanism, key=key, release_id="tracts-2010", **SAID), folder)
 
 
 def four_by_four(shared_data: Path, folder: Path) -> Pages:
@@ -46,7 +46,7 @@ def four_by_four(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
     return written(
-        hf.release(table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", ledger=None, **SAID),
+        exposing(hf.release, table, keep, hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="children", ledger=None, **SAID),
         folder,
         view_base=1,
     )
@@ -66,14 +66,15 @@ def flights(shared_data: Path, folder: Path) -> Pages:
     keep = [hf.margin("dest", "hour"), hf.margin("dest", "carrier")]
     key = hf.NoiseKey.for_tests("flights")
     return written(
-        hf.release(table, keep, hf.GeneralizedGaussian(rho="1/50", per="distance"), key=key, release_id="flights-2013", **SAID), folder
+        exposing(hf.release, table, keep, hf.GeneralizedGaussian(rho="1/50", per="distance"), key=key, release_id="flights-2013", **SAID),
+        folder,
     )
 
 
 def suppression(shared_data: Path, folder: Path) -> Pages:
     table = real_table(shared_data, "fcsm_wp22_delinquent_children", ["county", "education"], "count")
     keep = [hf.margin("county"), hf.margin("education")]
-    return written(hf.release(table, keep, hf.Suppression(), release_id="children-suppressed", ledger=None, **SAID), folder)
+    return written(exposing(hf.release, table, keep, hf.Suppression(), release_id="children-suppressed", ledger=None, **SAID), folder)
 
 
 def chains(shared_data: Path, folder: Path) -> Pages:
@@ -82,7 +83,7 @@ def chains(shared_data: Path, folder: Path) -> Pages:
     keep = [hf.margin("county"), hf.margin("education")]
     mechanism = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", eta="3/100", per="distance")
     key = hf.NoiseKey.for_tests("chains")
-    made = written(hf.release(table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
+    made = written(exposing(hf.release, table, keep, mechanism, key=key, release_id="chains", **SAID), folder)
     found = diagnose(table, keep, mechanism, pairs=60)
     found.save(folder / "diagnosis.html")
     return {**made, "diagnosis": (folder / "diagnosis.html").read_text(encoding="utf-8")}
@@ -97,12 +98,14 @@ def conditional(shared_data: Path, folder: Path) -> Pages:
     table = hf.Table(cells, np.array([3, 0, 1, 0, 12, 9, 0, 2]))
     key = hf.NoiseKey.for_tests("towns")
     return written(
-        hf.release(table, [hf.margin("sex")], hf.Conditional(epsilon="1/2", per="distance"), key=key, release_id="towns", **SAID), folder
+        exposing(hf.release, table, [hf.margin("sex")], hf.Conditional(epsilon="1/2", per="distance"), key=key, release_id="towns", **SAID),
+        folder,
     )
 
 
 def real_valued(shared_data: Path, folder: Path) -> Pages:
-    release = hf.answer(
+    release = exposing(
+        hf.answer,
         [12.5, 7.25, 0.75, 20.5],
         keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",

@@ -6,11 +6,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cellkey import PerturbationTable, RecordKeys, read_table, write_table
+from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
 from holdfast.cellkey.formats import KINDS, Kind
 from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem, UnreadableInput
 
@@ -83,6 +84,22 @@ class TestRead:
         lines = ONS.splitlines()
         assert read(tmp_path, "\n".join([lines[0], *reversed(lines[1:])]), repeat=2) == found
 
+    def test_the_rule_for_cell_keys_stays_with_the_table(self, tmp_path: Path) -> None:
+        """The example of a record key of 200 among 256 and 64 cell keys: the sum modulo 64 is 8; folded it would be 11. Written anew, the
+        table says the same or is not written.
+        """
+        text = "pcv,ckey,pvalue\n" + "".join(f"1,{key},{key}\n" for key in range(64))
+        found = read(tmp_path, text, repeat=1)
+        kind: Kind
+        for kind in ("ons", "json"):
+            write_table(found, tmp_path / kind, kind)
+            again = read_table(tmp_path / kind, repeat=1)
+            made = perturb(pa.table({"record_key": [200]}), {"all": []}, again, keys=KeySpace(256))
+            assert (again, made["all"].column("count").to_pylist()) == (found, [1 + 8])
+        for kind in ("ptable", "sas", "superstar"):
+            with pytest.raises(InvalidParameter, match="modulo the number of its keys, as ONS does"):
+                write_table(found, tmp_path / kind, kind)
+
     def test_750_rows_go_on_in_turn(self, tmp_path: Path) -> None:
         text = "pcv,ckey,pvalue\n" + "".join(f"{count},{key},{(count + key) % 2}\n" for count in range(1, 751) for key in range(2))
         found = read(tmp_path, text)
@@ -122,7 +139,7 @@ class TestWritten:
         for count, noise in rows.items():
             cuts = data.draw(st.lists(st.integers(1, size - 1), min_size=len(noise) - 1, max_size=len(noise) - 1, unique=True))
             bounds[count] = list(zip(noise, [*sorted(cuts), size], strict=True))
-        table = PerturbationTable.from_upper_bounds(bounds, size)
+        table = PerturbationTable.from_upper_bounds(bounds, size, folds=kind != "ons")
         path = tmp_path_factory.mktemp("tables") / "table"
         write_table(table, path, kind)
         assert _scaled(read_table(path, kind, repeat=1), table.key_size) == table
@@ -182,7 +199,11 @@ class TestRefused:
             ("superstar", SUPERSTAR + "1,2,secret\n"),
             ("json", "{}"),
             ("json", "[1, 2]"),
-            ("json", '{"kind": "holdfast perturbation table", "version": 1, "key_size": 4, "repeat": 1, "rows": {"1": [[0, 3]]}}'),
+            ("json", '{"kind": "holdfast perturbation table", "version": 2, "key_size": 4, "repeat": 1, "rows": {"1": [[0, 4]]}}'),
+            (
+                "json",
+                '{"kind": "holdfast perturbation table", "version": 2, "key_size": 4, "repeat": 1, "folds": true, "rows": {"1": [[0, 3]]}}',
+            ),
             (None, "name,secret\n1,2\n"),
             (None, ""),
             ("magic", PTABLE),

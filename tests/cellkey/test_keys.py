@@ -159,9 +159,21 @@ class TestCellKeys:
             CellKeys(KeySpace(records), modulus, size)
 
     def test_the_usual_rule(self) -> None:
-        assert CellKeys.for_table(KeySpace.bits(32), 2**8).size == 2**8
-        assert CellKeys.for_table(KeySpace.bits(32), 2**32).size == 2**32
-        assert CellKeys.for_table(KeySpace.decimals(15), 10**8).size == 10**15
+        small, whole, decimal = (PerturbationTable.from_probabilities({1: {0: 1}}, size) for size in (2**8, 2**32, 10**8))
+        assert CellKeys.for_table(KeySpace.bits(32), small) == CellKeys(KeySpace.bits(32), size=2**8)
+        assert CellKeys.for_table(KeySpace.bits(32), whole).size == 2**32
+        assert CellKeys.for_table(KeySpace.decimals(15), decimal).size == 10**15
+        assert CellKeys.for_table(KeySpace.bits(32), small, modulus=2**16, mixed=True) == CellKeys(KeySpace.bits(32), 2**16, 2**8, True)
+
+    def test_a_table_that_does_not_fold(self) -> None:
+        """Sums modulo the number of its keys, where that is a rule; a number that is asked for comes first."""
+        bounds = {1: [(0, 4), (1, 8)]}
+        table = PerturbationTable.from_upper_bounds(bounds, 8, folds=False)
+        assert CellKeys.for_table(KeySpace(4096), table) == CellKeys(KeySpace(4096), 8)
+        assert CellKeys.for_table(KeySpace(4096), table, modulus=256) == CellKeys(KeySpace(4096), 256, 8)
+        assert CellKeys.for_table(KeySpace(100), table) == CellKeys(KeySpace(100))
+        assert table.rescaled(16).folds is False
+        assert table != PerturbationTable.from_upper_bounds(bounds, 8)
 
     def test_a_key_out_of_range_is_refused_without_being_shown(self) -> None:
         with pytest.raises(InvalidCount) as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -92,7 +93,7 @@ class TestDefinition:
     @pytest.mark.parametrize("space", SPACES, ids=str)
     def test_agrees_with_the_slow_version(self, space: KeySpace) -> None:
         frame = people(space=space)
-        rule = CellKeys.for_table(space, PTABLE.key_size)
+        rule = CellKeys.for_table(space, PTABLE)
         ptable = PTABLE.rescaled(rule.size) if rule.size % PTABLE.key_size else PTABLE
         made = perturb(frame, TABLES, ptable, key="rkey", keys=space, id="id")
         for name, columns in TABLES.items():
@@ -118,7 +119,7 @@ class TestDefinition:
         whole = people()
         pq.write_table(whole, tmp_path / "whole.parquet")  # integer keys: read in place
         made = perturb(tmp_path / "whole.parquet", TABLES, PTABLE, key="rkey")
-        assert cells_of(made["ab"]) == slow(whole, ["a", "b"], CellKeys.for_table(SPACES[0], 2**16))
+        assert cells_of(made["ab"]) == slow(whole, ["a", "b"], CellKeys.for_table(SPACES[0], PTABLE))
 
 
 class TestConsistent:
@@ -315,8 +316,10 @@ class TestPublic:
         frame = people()
         made = perturb(frame, TABLES, PTABLE, key="rkey")
         assert {name for table in made.tables.values() for name in table.column_names} == {"a", "b", "count"}
-        assert set(vars(made)) == {"tables", "columns", "settings"}
-        held = pickle.dumps(made)  # what is pickled is all there is
+        assert set(vars(made)) == {"tables", "columns", "settings", "noise", "is_private", "dataset"}
+        assert made.noise.keys() == {"secret", "column", "rule", "table"}
+        assert (made.noise["secret"], made.noise["column"], made.dataset) == ("unknown", "rkey", None)
+        held = pickle.dumps(replace(made, noise={}))  # what is pickled is all there is; the name of the column goes to the ledger
         assert b"rkey" not in held
         assert not any(isinstance(value, np.ndarray) for value in vars(made).values())
         assert repr(made).startswith("Perturbed('ab' (")
@@ -426,7 +429,7 @@ class TestRefused:
         refused(InvalidCode, lambda: perturb(missing, {"t": ["a"]}, PTABLE, key="rkey"))
 
     def test_counts(self) -> None:
-        read = partial(perturb, tables={"t": ["a"]}, table=PTABLE, key="k", count="n")
+        read = partial(perturb, tables={"t": ["a"]}, noise=PTABLE, key="k", count="n")
         for bad in ([1, -1], ["1", "-1"], ["1", "9" * 19], [1, 2**62]):
             message = refused(InvalidCount, partial(read, pa.table({"a": ["x", "y"], "n": bad, "k": [1, 1]})), "9" * 19)
             assert "This is not a count: column 'n', row 2" in message

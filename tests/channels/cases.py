@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
+from tests.exposing import exposing
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 COUNTS = np.array([14, 3, 0, 7, 120, 5, 1, 9, 33])
@@ -37,11 +38,7 @@ def table() -> hf.Table:
 
 def released(keep: list[Any], mechanism: Any, universe: hf.Universe = GRID) -> list[int]:
     with hf.NoiseKey.for_tests("channels") as key:
-        return list(
-            hf.release(
-                hf.Table(universe, COUNTS), keep, mechanism, key=key, release_id="channels", allow_exposed=None
-            ).table.counts.tolist()
-        )
+        return list(exposing(hf.release, hf.Table(universe, COUNTS), keep, mechanism, key=key, release_id="channels").table.counts.tolist())
 
 
 def sampled(keep: list[Any], mechanism: Any, universe: hf.Universe = GRID) -> list[list[int]]:

@@ -185,6 +185,8 @@ class TestPerturb:
             for rule in (CellKeys(KeySpace(4096), 8), CellKeys(KeySpace(4096), size=8))
         )
         assert made != folded
+        by_default = perturb(frame, {"ages": ["region", "age"]}, table, keys=KeySpace(4096))["ages"]
+        assert by_default.column("count").to_pylist() == made  # Python folded them
         lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
         assert [int(line.rsplit(",", 1)[1]) for line in lines] == made
 

@@ -22,6 +22,7 @@ from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.samplers.choice import Choice, Reason
 from tests.examples import examples
+from tests.exposing import exposing
 
 GRID = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
 COUNTS = np.array([14, 3, 0, 7, 120, 5, 1, 9, 33])
@@ -66,7 +67,7 @@ def the_tasks(mechanism: Any, keep: list[Any], universe: hf.Universe = GRID) -> 
 
 def released(mechanism: Any, keep: list[Any], counts: Any = COUNTS, seed: str = "draw", **named: Any) -> list[int]:
     table = hf.Table(named.pop("universe", GRID), np.asarray(counts))
-    return list(hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(seed), **named, allow_exposed=None).table.counts.tolist())
+    return list(exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(seed), **named).table.counts.tolist())
 
 
 def test_known_answers_are_those_of_this_stream_version() -> None:

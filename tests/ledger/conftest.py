@@ -41,4 +41,4 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def ledger(place: str) -> Ledger:
     """A new ledger without grants."""
-    return Ledger.open(place, create=True)
+    return Ledger.open(place, create=True, needs_grants=True)

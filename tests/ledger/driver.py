@@ -56,7 +56,7 @@ def together(number: int, work: Callable[[int], int]) -> list[int]:
 
 def race(place: str, number: str) -> dict[str, Any]:
     """Processes that each want a tenth of what was granted, and take it to a state of their own; every fourth one asks twice."""
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger, "1")
     ends = ("closed", "staged", "voided-spent", "reserved")
 
@@ -79,7 +79,7 @@ def create(place: str, number: str) -> dict[str, Any]:
     reading, writing = os.pipe()
 
     def work(_: int) -> int:
-        os.write(writing, (Ledger.open(place, create=True).id + "\n").encode())
+        os.write(writing, (Ledger.open(place, create=True, needs_grants=True).id + "\n").encode())
         return 0
 
     codes = together(int(number), work)
@@ -110,7 +110,7 @@ def listen(ledger: Ledger, at_point: Callable[[str], None]) -> None:
 def count_points(place: str) -> int:
     """How many points a run has, in a ledger of its own."""
     seen: list[str] = []
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger, "1/10")
     listen(ledger, seen.append)
     protocol(ledger)
@@ -140,12 +140,12 @@ def kill(template: str, shortest: str) -> list[dict[str, Any]]:
     number = count_points(template.format("count"))
     for point in range(number):
         place = template.format(point)
-        ledger = Ledger.open(place, create=True)
+        ledger = Ledger.open(place, create=True, needs_grants=True)
         grant(ledger, "1/10")
         found.append(_killed(place, lambda place=place, point=point: _run_to(place, point)))  # type: ignore[misc]
     for index in range(int(shortest)):
         place = template.format(f"odd{index}")
-        ledger = Ledger.open(place, create=True)
+        ledger = Ledger.open(place, create=True, needs_grants=True)
         grant(ledger, "1/10")
         found.append(_killed(place, lambda place=place: _run_to(place, -1), delay=0.002 * index))  # type: ignore[misc]
     return found
@@ -177,7 +177,7 @@ def read_only(_: str) -> dict[str, Any]:
     """A ledger that may be read but not written; root, who may do anything, becomes nobody for it."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "ledger.db"
-        ledger = Ledger.open(place, create=True)
+        ledger = Ledger.open(place, create=True, needs_grants=True)
         grant(ledger)
         os.chmod(place, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
         os.environ["HOLDFAST_STATE"] = state = str(Path(folder) / "state")
@@ -192,7 +192,7 @@ def read_only(_: str) -> dict[str, Any]:
             asks: dict[str, Callable[[], object]] = {
                 "reserve": lambda: reserve(opened),
                 "grant": lambda: grant(opened),
-                "create": lambda: Ledger.open(place.with_name("new.db"), create=True),
+                "create": lambda: Ledger.open(place.with_name("new.db"), create=True, needs_grants=True),
             }
             for name, ask in asks.items():
                 try:
@@ -244,7 +244,7 @@ def share(_: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         os.chmod(home, 0o755)
-        grant(Ledger.open(home / "warm.db", create=True))  # all that is needed is imported
+        grant(Ledger.open(home / "warm.db", create=True, needs_grants=True))  # all that is needed is imported
         office, witness = home / "office", home / "witness"
         for folder in (office, witness):
             folder.mkdir()
@@ -256,7 +256,7 @@ def share(_: str) -> dict[str, Any]:
         place = office / "ledger.db"
 
         def begin() -> str:
-            ledger = Ledger.open(place, create=True, witness=witness)
+            ledger = Ledger.open(place, create=True, needs_grants=True, witness=witness)
             os.chmod(place, 0o660)
             grant(ledger)
             return "begun"

@@ -31,7 +31,7 @@ HALF = Fraction(1, 2)
 
 @pytest.fixture
 def small(tmp_path: Path) -> Ledger:
-    return Ledger.open(tmp_path / "ledger.db", create=True)
+    return Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
 
 
 def ask(ledger: Ledger, charge: Charge, release_id: str = "r", **facts: Any) -> Reservation:
@@ -355,7 +355,7 @@ amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=2, max_denominato
 @given(st.data())
 def test_whatever_is_asked_in_whatever_order_the_grant_holds(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Adaptively: each ask may be what is left, a little more, or anything. A model in one sum tells what must happen."""
-    small = Ledger.open(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
+    small = Ledger.open(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True, needs_grants=True)
     granted = data.draw(amounts)
     grant(small, str(granted))
     spent = Fraction(0)

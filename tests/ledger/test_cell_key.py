@@ -39,7 +39,7 @@ def test_it_is_counted_apart(recording: Ledger) -> None:
 
 
 def test_no_budget_pays_for_it(tmp_path: Path, recording: Ledger) -> None:
-    with_grants = Ledger.open(tmp_path / "granted.sqlite", create=True)
+    with_grants = Ledger.open(tmp_path / "granted.sqlite", create=True, needs_grants=True)
     grant(with_grants)
     with pytest.raises(LedgerProblem, match="no differential privacy guarantee"):
         record(with_grants)

@@ -37,7 +37,7 @@ def once_before(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, act: Ca
 
 def test_marks_are_read_when_nobody_else_writes(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a process waits to write, the release is voided, drawn under a new reservation, and the ledger put back."""
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     held = reserve(ledger)
 
@@ -55,7 +55,7 @@ def test_marks_are_read_when_nobody_else_writes(place: str, monkeypatch: pytest.
 @pytest.mark.parametrize("draws", [False, True])
 def test_a_mark_does_not_go_over_to_another_chain(place: str, draws: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The step is on disk, and gone before it is remembered: the mark has gone on along the chain that took its place."""
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     held = reserve(ledger)
 
@@ -72,7 +72,7 @@ def test_a_mark_does_not_go_over_to_another_chain(place: str, draws: bool, monke
 
 
 def test_a_faster_process_is_no_exchange(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     held = reserve(ledger)
     once_before(monkeypatch, Witness, "advance", lambda: bring(Ledger.open(place), "closed", "r2"))
@@ -85,7 +85,7 @@ def test_a_faster_process_is_no_exchange(place: str, monkeypatch: pytest.MonkeyP
 def test_a_release_during_a_restore_is_not_forgotten(tmp_path: Path, moment: tuple[type, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """r1 is lost with the copy. While that is accepted, r2 is drawn on the later copy, and the older one put back again."""
     place, early, late, now = (tmp_path / name for name in ("ledger.db", "early", "late", "now"))
-    grant(Ledger.open(place, create=True))
+    grant(Ledger.open(place, create=True, needs_grants=True))
     shutil.copy(place, early)
     bring(Ledger.open(place), "closed")
     shutil.copy(place, late)

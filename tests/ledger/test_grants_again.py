@@ -21,7 +21,7 @@ NOW = "2026-01-01T00:00:00Z"
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.chdir(tmp_path)
-    return Ledger.open("ledger.sqlite", create=True)
+    return Ledger.open("ledger.sqlite", create=True, needs_grants=True)
 
 
 def grant(ledger: Ledger, epsilon: str = "1", **more: Any) -> int:

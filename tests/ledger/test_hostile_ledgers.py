@@ -111,7 +111,7 @@ def test_an_identifier_on_a_server_is_none_either(server: str, tmp_path: Path, i
     with psycopg.connect(server) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
     place = f"{server}{'&' if '?' in server else '?'}options=-csearch_path%3D{schema}"
-    Ledger.open(place, create=True)
+    Ledger.open(place, create=True, needs_grants=True)
     with psycopg.connect(place) as connection:
         connection.execute("UPDATE holdfast_meta SET value = %s WHERE name = 'ledger'", [identifier])
     before = tree(tmp_path)
@@ -123,7 +123,7 @@ def test_an_identifier_on_a_server_is_none_either(server: str, tmp_path: Path, i
 
 @pytest.mark.postgres
 def test_a_ledger_on_a_server_can_be_opened_for_reading(place: str) -> None:
-    made = Ledger.open(place, create=True)
+    made = Ledger.open(place, create=True, needs_grants=True)
     grant(made)
     reader = Ledger.open(place, read_only=True)
     assert reader.balance("counties") == made.balance("counties")
@@ -277,7 +277,7 @@ class TestFilesBesideALedger:
     def test_looking_keeps_the_locks_of_this_process(self, work: Path) -> None:
         """To close a second handle of a file takes away all locks of the process: another one could then write in between."""
         place = work / "locked.sqlite"
-        ledger = Ledger.open(place, create=True)
+        ledger = Ledger.open(place, create=True, needs_grants=True)
         script = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute('BEGIN IMMEDIATE')"
 
         def write_elsewhere(connection: object) -> str:
@@ -331,7 +331,7 @@ class TestFoldersThatRemember:
     def test_a_place_that_remembers_a_pattern(self, work: Path, tmp_path: Path, name: str) -> None:
         second = tmp_path / "second"
         (second / "places").mkdir(parents=True)
-        ledger = Ledger.open(work / "own.sqlite", create=True, witness=second)
+        ledger = Ledger.open(work / "own.sqlite", create=True, needs_grants=True, witness=second)
         grant(ledger)
         place = hashlib.sha256(place_of(work / "own.sqlite").encode()).hexdigest()
         (second / "places" / place).write_text(f"{name}\n")
@@ -358,7 +358,7 @@ class TestFoldersThatRemember:
 
         second = tmp_path / "second"
         second.mkdir()
-        ledger = Ledger.open(work / "own.sqlite", create=True, witness=second)
+        ledger = Ledger.open(work / "own.sqlite", create=True, needs_grants=True, witness=second)
         grant(ledger)
         path = second / f"{ledger.id}.mark"
         fields = json.loads(path.read_text()) | {change[0]: json.loads(change[1])}
@@ -377,7 +377,7 @@ class TestFoldersThatRemember:
     def test_a_lock_that_is_a_link(self, work: Path, tmp_path: Path) -> None:
         second = tmp_path / "second"
         second.mkdir()
-        ledger = Ledger.open(work / "own.sqlite", create=True, witness=second)
+        ledger = Ledger.open(work / "own.sqlite", create=True, needs_grants=True, witness=second)
         (second / f"{ledger.id}.lock").unlink(missing_ok=True)
         (second / f"{ledger.id}.lock").symlink_to(tmp_path / "docs" / "made")
         with pytest.raises(LedgerProblem):
@@ -387,7 +387,7 @@ class TestFoldersThatRemember:
 
 def test_events_of_another_ledger_are_none_of_this_one(work: Path, tmp_path: Path) -> None:
     """Steps are read without the whole chain: each must still be of this ledger."""
-    ledger = Ledger.open(work / "own.sqlite", create=True)
+    ledger = Ledger.open(work / "own.sqlite", create=True, needs_grants=True)
     grant(ledger)
     bring(ledger, "drawing")
     reserved = next(event for event in read_events(work / "own.sqlite") if event["kind"] == "reserved")

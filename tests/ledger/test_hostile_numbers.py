@@ -32,7 +32,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A ledger with two data sets, one of which has a release."""
-    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     grant(made)
     grant(made, dataset="other")
     reserve(made, "r1", dataset="other")
@@ -92,7 +92,7 @@ def long_fractions(number: int) -> list[Fraction]:
 
 
 def test_sums_are_written_however_long_they_are(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "long.db", create=True)
+    ledger = Ledger.open(tmp_path / "long.db", create=True, needs_grants=True)
     parts = long_fractions(12)
     grant(ledger, "1")
     for number, rho in enumerate(parts):
@@ -107,7 +107,7 @@ def test_sums_are_written_however_long_they_are(tmp_path: Path) -> None:
 
 def test_grants_whose_sum_is_long_do_not_make_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """What the event says of the grants is read with every later step."""
-    ledger = Ledger.open(tmp_path / "long.db", create=True)
+    ledger = Ledger.open(tmp_path / "long.db", create=True, needs_grants=True)
     parts = long_fractions(12)
     for rho in parts:
         grant(ledger, str(rho))

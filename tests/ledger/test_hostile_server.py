@@ -96,7 +96,7 @@ def plant(mallory: str) -> None:
 
 def use(place: str) -> Ledger:
     """All that a ledger does."""
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     bring(ledger, "closed")
     bring(ledger, "voided", "r2")
@@ -161,12 +161,12 @@ def test_schemas_and_tables_of_another_role_are_refused(server: str, database: s
     for membership in ("REVOKE mallory FROM keeper", "GRANT mallory TO keeper"):  # which mallory could grant up to version 15
         run(url_of(server, "postgres", database), membership)
         with pytest.raises(LedgerProblem, match="'trap': it belongs to another role"):
-            Ledger.open(url_of(server, "keeper", database, "trap"), create=True)
+            Ledger.open(url_of(server, "keeper", database, "trap"), create=True, needs_grants=True)
     run(url_of(server, "postgres", database), "REVOKE mallory FROM keeper")
     run(url_of(server, "mallory", database, "own"), "CREATE TABLE holdfast_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
     run(url_of(server, "postgres", database), "REVOKE ALL ON SCHEMA own FROM mallory")
     with pytest.raises(LedgerBroken, match="table of another owner, 'holdfast_meta'"):
-        Ledger.open(url_of(server, "keeper", database, "own"), create=True)
+        Ledger.open(url_of(server, "keeper", database, "own"), create=True, needs_grants=True)
 
 
 def test_several_roles_share_a_ledger_of_the_databases_owner(server: str, database: str) -> None:

@@ -19,31 +19,31 @@ def test_a_ledger_is_made_only_when_asked(place: str) -> None:
         Ledger.open(place)
     if "://" not in place:
         assert not Path(place).exists()
-    made = Ledger.open(place, create=True)
+    made = Ledger.open(place, create=True, needs_grants=True)
     assert len(made.id) == 32
-    assert Ledger.open(place).id == Ledger.open(place, create=True).id == made.id
+    assert Ledger.open(place).id == Ledger.open(place, create=True, needs_grants=True).id == made.id
     assert place not in repr(made)
     assert [event.kind for event in made.events()] == ["created"]
     assert (made.datasets(), made.open_reservations(), made.verify([made.head()])) == ([], [], [])
 
 
 def test_two_ledgers_have_two_identifiers(tmp_path: Path) -> None:
-    assert Ledger.open(tmp_path / "a", create=True).id != Ledger.open(tmp_path / "b", create=True).id
+    assert Ledger.open(tmp_path / "a", create=True, needs_grants=True).id != Ledger.open(tmp_path / "b", create=True, needs_grants=True).id
 
 
 def test_a_path_and_its_urls_are_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "odd name #1?x=%20&y.db"
-    made = Ledger.open(path, create=True)
+    made = Ledger.open(path, create=True, needs_grants=True)
     assert Ledger.open(str(path)).id == made.id
     plain = tmp_path / "plain.db"
-    made = Ledger.open(f"sqlite:///{plain}", create=True)
+    made = Ledger.open(f"sqlite:///{plain}", create=True, needs_grants=True)
     monkeypatch.chdir(tmp_path)
     assert Ledger.open("sqlite:///plain.db").id == Ledger.open("plain.db").id == Ledger.open(plain).id == made.id
 
 
 def test_a_ledger_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    made = Ledger.open("ledger.db", create=True)
+    made = Ledger.open("ledger.db", create=True, needs_grants=True)
     monkeypatch.chdir("/")
     grant(made)
     os.rename(tmp_path / "ledger.db", tmp_path / "moved.db")
@@ -67,13 +67,13 @@ def test_files_that_are_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(LedgerProblem, match="There is no ledger"):
         Ledger.open(empty)
     with pytest.raises(LedgerProblem, match="The folder of the ledger 'x' does not exist"):
-        Ledger.open(tmp_path / "none" / "x", create=True)
-    assert Ledger.open(empty, create=True).verify() == []
+        Ledger.open(tmp_path / "none" / "x", create=True, needs_grants=True)
+    assert Ledger.open(empty, create=True, needs_grants=True).verify() == []
 
 
 def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    ledger = Ledger.open(path, create=True)
+    ledger = Ledger.open(path, create=True, needs_grants=True)
     grant(ledger)
     for number in range(60):
         reserve(ledger, f"r{number}", "1/100")
@@ -130,7 +130,7 @@ def test_a_wrong_password_is_not_shown(server: str) -> None:
 @pytest.mark.parametrize(("version", "said"), [(1, "begin a new ledger"), (2, "begin a new ledger"), (99, "Install a later Holdfast")])
 @pytest.mark.parametrize("how", [{}, {"create": True}, {"read_only": True}])
 def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, version: int, said: str, how: dict[str, Any]) -> None:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     before = rows(ledger)
     run_sql(ledger, f"UPDATE holdfast_meta SET value = '{version}' WHERE name = 'schema'")
@@ -143,7 +143,7 @@ def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(place: str, ve
 
 def test_tables_as_version_1_had_them_are_refused_by_version(place: str) -> None:
     """Their shape is another one too: what is said is the version, not that someone changed them."""
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     run_sql(
         ledger,
         "ALTER TABLE holdfast_open_reservations RENAME COLUMN input_check TO input_digest",
@@ -158,12 +158,12 @@ def test_tables_that_could_not_be_made_leave_nothing(place: str, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(store, "SCHEMA", (*store.SCHEMA, "CREATE TABLE holdfast_meta (x TEXT)"))
         with pytest.raises(LedgerProblem):
-            Ledger.open(place, create=True)
-    assert Ledger.open(place, create=True).verify() == []
+            Ledger.open(place, create=True, needs_grants=True)
+    assert Ledger.open(place, create=True, needs_grants=True).verify() == []
 
 
 def test_a_missing_table_is_noticed(place: str) -> None:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     run_sql(ledger, "DROP TABLE holdfast_open_reservations")
     with pytest.raises(LedgerBroken):
         ledger.verify()
@@ -171,7 +171,7 @@ def test_a_missing_table_is_noticed(place: str) -> None:
 
 def test_a_busy_ledger_says_so(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another transaction writes, a writer waits and then gives up; a reader of PostgreSQL need not wait."""
-    ledger, holder = Ledger.open(place, create=True), Ledger.open(place)
+    ledger, holder = Ledger.open(place, create=True, needs_grants=True), Ledger.open(place)
     monkeypatch.setattr(store, "WAIT_SECONDS", 1)
 
     def hold(_: object) -> None:
@@ -184,7 +184,7 @@ def test_a_busy_ledger_says_so(place: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_how_sqlite_is_set_up(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
 
     def work(connection: object) -> dict[str, object]:
         names = ("synchronous", "foreign_keys", "secure_delete", "journal_mode")

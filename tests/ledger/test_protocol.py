@@ -94,7 +94,7 @@ def test_a_reservation_made_anew_is_another_one(ledger: Ledger) -> None:
 
 
 def test_a_reservation_of_another_ledger_is_refused(ledger: Ledger, tmp_path: Path) -> None:
-    other = Ledger.open(tmp_path / "other.db", create=True)
+    other = Ledger.open(tmp_path / "other.db", create=True, needs_grants=True)
     for one in (ledger, other):
         grant(one)
     held = reserve(other)
@@ -211,7 +211,7 @@ def test_names_that_look_alike_are_two_accounts(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "a\nb", "\x1b[2J", "\ud800", "a\u2028b", "n" * 201, 7, None, b"bytes"])
 def test_names_that_cannot_be_kept_are_refused(tmp_path: Path, name: object) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     with pytest.raises(InvalidParameter):
         grant(ledger, dataset=name)  # type: ignore[arg-type]
     grant(ledger)
@@ -224,7 +224,7 @@ def test_names_that_cannot_be_kept_are_refused(tmp_path: Path, name: object) -> 
 
 @pytest.mark.parametrize("facts", [{"x": 0.5}, {"x": {1: "a"}}, {"x": {"y": [b"z"]}}, {"x": float("nan")}, {"x": {1, 2}}])
 def test_facts_are_plain(tmp_path: Path, facts: dict[str, Any]) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     grant(ledger)
     with pytest.raises(InvalidParameter, match="facts"):
         reserve(ledger, **facts)

@@ -42,7 +42,7 @@ def sealing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def granted(place: str | Path) -> Ledger:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     ledger.grant(DATA, kind="pure", epsilon="3", approver="A. Chief", reason="the census")
     return ledger
 

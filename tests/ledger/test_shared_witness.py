@@ -35,7 +35,7 @@ def witness(tmp_path: Path) -> Path:
 @pytest.fixture
 def shared(tmp_path: Path, witness: Path) -> Ledger:
     """A ledger with a grant and a second witness."""
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True, witness=witness)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True, witness=witness)
     grant(ledger)
     return ledger
 

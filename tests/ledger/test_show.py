@@ -16,7 +16,7 @@ from tests.snapshot_files import Snapshot, undated
 
 @pytest.fixture
 def small(tmp_path: Path) -> Ledger:
-    return Ledger.open(tmp_path / "ledger.db", create=True)
+    return Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
 
 
 def exposes(fixed: int, *together: NewCells) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def test_a_table_that_is_not_as_we_make_it_is_refused(ledger: Ledger, place: str
         lambda: ledger.balance(DATA),
         lambda: ledger.verify(),
         lambda: Ledger.open(place),
-        lambda: Ledger.open(place, create=True),
+        lambda: Ledger.open(place, create=True, needs_grants=True),
     ]
     for ask in asks:
         with pytest.raises(LedgerBroken, match="is not as Holdfast made it"):
@@ -111,7 +111,7 @@ def list_of_events(ledger: Ledger) -> list[str]:
 
 
 def test_tables_with_statistics_for_the_planner_are_known_again(place: str) -> None:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     run_sql(ledger, "ANALYZE")
     assert Ledger.open(place).verify() == []
 

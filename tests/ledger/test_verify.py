@@ -47,7 +47,7 @@ def story(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 @pytest.fixture(scope="module")
 def file_story(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     """The same in a file, for what does not depend on the database. It is only read: changes are made to lists of its rows."""
-    ledger = Ledger.open(tmp_path_factory.mktemp("story") / "story.db", create=True)
+    ledger = Ledger.open(tmp_path_factory.mktemp("story") / "story.db", create=True, needs_grants=True)
     grant(ledger)
     grant(ledger, dataset="towns")
     for state in ("closed", "voided", "voided-spent", "staged"):
@@ -345,7 +345,7 @@ def test_ids_of_several_data_sets_are_found_in_one_pass() -> None:
 def test_damage_that_the_rows_do_not_show_is_found(tmp_path: Path, run: Run) -> None:
     """SQLite's list of free pages is not read with the rows."""
     place = tmp_path / "ledger.db"
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     grant(ledger)
     assert ledger.verify() == []
     with open(place, "r+b") as file:
@@ -359,7 +359,7 @@ def test_damage_that_the_rows_do_not_show_is_found(tmp_path: Path, run: Run) -> 
 
 def test_of_many_problems_the_first_are_printed(tmp_path: Path, run: Run) -> None:
     place = tmp_path / "ledger.db"
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     for number in range(40):
         grant(ledger, dataset=f"d{number}")
     run_sql(ledger, f"UPDATE {EVENTS} SET time = 'never'")

@@ -29,7 +29,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Ledger:
-    return Ledger.open(tmp_path / "ledger.db", create=True)
+    return Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
 
 
 def put_back(ledger: Ledger, last: int) -> None:
@@ -134,7 +134,7 @@ def test_the_mark_goes_along_and_never_back(ledger: Ledger, state: Path) -> None
 def test_a_second_place_notices_what_the_first_was_made_to_forget(tmp_path: Path, state: Path) -> None:
     place, second = tmp_path / "ledger.db", tmp_path / "elsewhere"
     with pytest.raises(NoWitness, match="named as witness is not there"):
-        grant_and_reserve(Ledger.open(place, create=True, witness=second))
+        grant_and_reserve(Ledger.open(place, create=True, needs_grants=True, witness=second))
     second.mkdir()
     ledger = Ledger.open(place, witness=second)
     shutil.copy(place, tmp_path / "older")
@@ -364,7 +364,7 @@ def test_a_ledger_that_is_gone(tmp_path: Path, needs_grants: bool) -> None:
     bring(ledger, "closed", rho="1/10")
     place.unlink()
     with pytest.raises(WitnessMismatch, match=f"The ledger {ledger.id} was kept in this place, and is gone"):
-        Ledger.open(place, create=True)
+        Ledger.open(place, create=True, needs_grants=True)
     assert not place.exists()
     made = Ledger.reopen(place)
     assert made.id != ledger.id

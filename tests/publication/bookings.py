@@ -27,7 +27,7 @@ LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
 def a_ledger(folder: Path, kind: str = "pure", **budget: str) -> Ledger:
-    made = Ledger.open(folder / "ledger.db", create=True)
+    made = Ledger.open(folder / "ledger.db", create=True, needs_grants=True)
     made.grant(DATA, kind=kind, approver="A. Chief", reason="the census", **(budget or {"epsilon": "3"}))  # type: ignore[arg-type]
     return made
 
@@ -90,7 +90,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ledger = Ledger.open(folder / "ledger.sqlite", create=True)
+        self.ledger = Ledger.open(folder / "ledger.sqlite", create=True, needs_grants=True)
         self.ledger.grant("towns", kind="pure", epsilon="10", approver="A", reason="test")
         self.table = hf.Table(hf.Universe.product({"r": ["n", "s"], "t": ["a", "b"]}), np.array([3, 4, 5, 6], dtype=np.int64))
 

@@ -74,7 +74,7 @@ def a_plan(counts: Any = COUNTS) -> tuple[Plan, hf.Table]:
 
 
 def new_ledger(place: str, epsilon: str = "1/2") -> Ledger:
-    ledger = Ledger.open(place, create=True)
+    ledger = Ledger.open(place, create=True, needs_grants=True)
     ledger.grant(DATA, kind="pure", epsilon=epsilon, approver="A. Chief", reason="the census")
     return ledger
 

@@ -155,14 +155,13 @@ class TestPython:
         with pytest.raises(NotAcknowledged, match="nothing says that this is allowed"):
             hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, ledger=None)
 
-    @pytest.mark.parametrize("allowed", [2, None])
-    def test_the_number_or_any(self, allowed: int | None) -> None:
-        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=allowed, ledger=None)
-        assert made.card["release"]["allow_exposed"] == allowed
+    def test_the_number(self) -> None:
+        made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=2, ledger=None)
+        assert made.card["release"]["allow_exposed"] == 2
 
     @pytest.mark.parametrize("allowed", [0, 1, 3])
     def test_another_number_is_refused_before_anything_is_charged(self, tmp_path: Path, allowed: int) -> None:
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("t", kind="pure", epsilon="3", approver="A. Chief", reason="the census")
         table = hf.Table(GEOGRAPHY, COUNTS, name="t")
         with pytest.raises(NotAcknowledged, match=r"allow_exposed=2") as caught:
@@ -170,7 +169,7 @@ class TestPython:
         assert ledger.reservation("t", "r") is None
         assert caught.value.details == {"exposed": 2, "allowed": allowed, "list": None}
 
-    @pytest.mark.parametrize("given", [-1, 2.0, "2", True])
+    @pytest.mark.parametrize("given", [-1, 2.0, "2", True, None])
     def test_what_is_no_number(self, given: Any) -> None:
         with pytest.raises(InvalidParameter, match="allow_exposed is a number of cells"):
             hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=given, ledger=None)

@@ -37,6 +37,7 @@ from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import MAX_PLACES, AnswerGrid
 from holdfast.tables.text_files import Reading
 from holdfast.wording.budget import budget_rows
+from tests.exposing import exposing
 from tests.publication.twin_reports import with_the_numbers_of
 from tests.snapshot_files import Snapshot
 
@@ -53,7 +54,7 @@ UNIVERSE = hf.Universe.product({"group": ["a", "b", "c"], "hour": ["1", "2"]})
 
 def answered(values: Any = (0.5, -1.25, 3, 0.125, 2, -4), **given_: Any) -> Any:
     given_ = {"keep": [[1] * 6], "sensitivity": "2", "mechanism": MECHANISMS[0], "release_id": "answers", **given_}
-    return hf.answer(list(values), key=hf.NoiseKey.for_tests(KEY), **given_, allow_exposed=None)
+    return exposing(hf.answer, list(values), key=hf.NoiseKey.for_tests(KEY), **given_)
 
 
 class TestGrid:

@@ -99,7 +99,7 @@ class TestLedger:
     @pytest.mark.parametrize(("neighbours", "epsilon"), [("replace-one", 1), ("add-remove", 2)])
     def test_the_charge_is_for_a_person_replaced_whoever_the_neighbours_are(self, neighbours: Any, epsilon: int, tmp_path: Path) -> None:
         """Each person is in one cell: to come or go is half of a replacement, and is what the promise is for."""
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
         given: dict[str, Any] = {
             "ledger": ledger,
@@ -116,7 +116,7 @@ class TestLedger:
 
     def test_steps_of_a_grid_are_not_added_up_with_counts(self, tmp_path: Path) -> None:
         """Costs of pairs of tables of counts are not known where there are answers; that there are dearer pairs is still told."""
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
         table = hf.Table(UNIVERSE, np.arange(6), name="data")
         kept = [hf.margin("group"), hf.margin("hour")]
@@ -130,7 +130,7 @@ class TestLedger:
         assert "where no person can change alone: more than that is spent" in ledger_screen(ledger.account("data"), ledger.last_event())
 
     def test_the_charge_is_what_was_asked_for_and_adds_to_that_of_counts(self, tmp_path: Path) -> None:
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
         table = hf.Table(UNIVERSE, np.arange(6), name="data")
         hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="person"), ledger=ledger, release_id="counts").save(
@@ -147,7 +147,7 @@ class TestLedger:
         hf.verify(tmp_path / "b")
 
     def test_tables_after_answers_add_up_and_say_why_nothing_is_joined(self, tmp_path: Path) -> None:
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("data", kind="pure", epsilon="3", approver="A. Chief", reason="a test")
         given: dict[str, Any] = {"ledger": ledger, "dataset": "data"}
         universe = hf.Universe.product({"group": ["x", "y"], "hour": ["1", "2"]})
@@ -161,7 +161,7 @@ class TestLedger:
 
     def test_invariants_of_several_answers_to_the_same_cells_are_joined(self, tmp_path: Path) -> None:
         """The sum of three, then that of the first two: each alone fixes none, together they fix the third."""
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("data", kind="pure", epsilon="9", approver="A. Chief", reason="a test")
         given: dict[str, Any] = {"ledger": ledger, "dataset": "data", "sensitivity": 1, "mechanism": LAPLACE}
         for name, values, rows in (("sum", [1, 2, 3], [[1] * 3]), ("two", [1, 2, 3], [[1, 1, 0]]), ("other", [1, 2], [[1, 1]])):

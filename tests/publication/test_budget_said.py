@@ -147,7 +147,7 @@ class TestAskedFor:
         assert why in fields["text"]
 
     def test_the_ledger_shows_it(self, tmp_path: Path) -> None:
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("towns", kind="approximate", epsilon=3, delta="1e-9", approver="A. Chief", reason="the census")
         hf.release(a_table(), [hf.margin("a")], PAIR, ledger=ledger, release_id="r1").save(tmp_path / "out")
         account = ledger.account("towns")
@@ -214,7 +214,7 @@ class TestBeforeTheDraw:
         plan = hf.plan(table, keep, mechanism)
         before = plan.to_fields()["exposed"]["text"]
         assert before == f"No cell is fixed by the structure of the kept totals. {VALUES_LATER}"
-        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+        ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
         ledger.grant("towns", kind="pure", epsilon=3, approver="A. Chief", reason="the census")
         release = hf.release(table, keep, mechanism, ledger=ledger, release_id="r1")
         release.save(tmp_path / "out")

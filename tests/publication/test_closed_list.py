@@ -20,9 +20,9 @@ import holdfast as hf
 from holdfast.cellkey import perturb
 from holdfast.errors import IdenticalRelease, OutputExists, VerificationFailed
 from holdfast.publication import folder as folder_module
-from holdfast.publication.cellkey import noise_facts, publish_perturbed
+from holdfast.publication.cellkey import publish_perturbed
 from holdfast.publication.release import Release
-from holdfast.verification.verify import published_rows, verify_folder
+from holdfast.verification.verify import published_rows, verify
 from tests.publication.test_plots import geojson
 from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cell_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, made = tmp_path_factory.mktemp("closed") / "out", perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
+    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None)
     return place
 
 
@@ -84,7 +84,7 @@ def list_files(folder: Path, *more: str) -> None:
     write_card(folder, card)
 
 
-def refusal(folder: Path, check: Callable[..., object] = verify_folder) -> str:
+def refusal(folder: Path, check: Callable[..., object] = verify) -> str:
     with pytest.raises(VerificationFailed) as caught:
         check(folder)
     return str(caught.value)
@@ -118,7 +118,7 @@ class TestListed:
         assert "which is not a file of a publication" in said or f"the card does not list {gone[-1]}" in said
 
     def test_cell_keys_have_a_closed_list_too(self, keyed: Path) -> None:
-        assert verify_folder(keyed).files == len(TABLES) + 1
+        assert verify(keyed).files == len(TABLES) + 1
         (keyed / "install.sh").write_text("#!/bin/sh\n")
         card = json.loads((keyed / "cellkey.json").read_text())
         card["files"]["install.sh"] = hashlib.sha256(b"#!/bin/sh\n").hexdigest()

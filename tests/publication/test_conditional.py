@@ -336,7 +336,7 @@ def test_a_table_outside_the_bounds_is_refused_without_a_value(tmp_path: Path) -
     )
     messages = set()
     for counts in ([7319, 0, 0, 0], [0, 7320, 0, 0], [5, 6, 0, 0]):
-        ledger = hf.privacy.Ledger.open(tmp_path / f"{counts[0]}.db", create=True)
+        ledger = hf.privacy.Ledger.open(tmp_path / f"{counts[0]}.db", create=True, needs_grants=True)
         ledger.grant("t", kind="pure", epsilon="9", approver="A", reason="r")
         with pytest.raises(OutsideBounds) as caught:
             hf.release(hf.Table(FOUR, np.array(counts), name="t"), [], mechanism, ledger=ledger, release_id="x")

@@ -22,6 +22,7 @@ from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run
 from holdfast.wording.disjoint import ONE, SEVERAL
 from holdfast.wording.ledger import ledger_screen
+from tests.exposing import exposing
 from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop
 from tests.running import Run
 
@@ -41,9 +42,7 @@ def shifted(by: int) -> hf.Table:
 def declared(ledger: Ledger | None, name: str = "south", disjoint: Any = APART, **options: Any) -> Any:
     """A release that shares no person with an earlier one, as the office says."""
     given = {"mechanism": LAPLACE, "keep": KEEP, "table": a_table(), **options}
-    return hf.release(
-        given["table"], given["keep"], given["mechanism"], ledger=ledger, release_id=name, disjoint=disjoint, allow_exposed=None
-    )
+    return exposing(hf.release, given["table"], given["keep"], given["mechanism"], ledger=ledger, release_id=name, disjoint=disjoint)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.release import Release
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
 from holdfast.verification.verify import published_rows
+from tests.exposing import exposing
 from tests.running import Run
 from tests.verification.test_verify_mutations import with_right_checksums
 
@@ -33,13 +34,13 @@ texts = st.text(st.sampled_from("'=+-@\t\r15.,aÆ\n"), max_size=6)
 
 def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> Release:
     table = hf.Table(codes, np.arange(1, len(codes) + 1))
-    return hf.release(
+    return exposing(
+        hf.release,
         table,
         keep,
         hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
         key=hf.NoiseKey.for_tests("formulas"),
         release_id="r",
-        allow_exposed=None,
     )
 
 

@@ -5,6 +5,8 @@ they give can be taken to pandas, polars and Arrow, as can what a reader loads.
 from __future__ import annotations
 
 import ast
+import inspect
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, NotAcknowledged
+from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, NotAcknowledged, WrongState
 from holdfast.ledger import Ledger
 from holdfast.ledger.embedded import DEFAULT_NAME
 from holdfast.publication.release import Release
@@ -138,6 +140,64 @@ class TestRecorded:
         assert [book.reservation(dataset, f"r{number}") is not None for number, (*_, dataset) in enumerate(cases)] == [True] * len(cases)
 
 
+class TestUnsaved:
+    """A notebook whose cell is run again before save(): it was told to use --resume, which Python does not have."""
+
+    @BOTH
+    def test_a_release_that_was_drawn_and_not_saved(self, make: Any) -> None:
+        made = make(release_id="r1")
+        dataset = "counties" if make is released else "unnamed"
+        with pytest.raises(WrongState) as caught:
+            make(release_id="r1")
+        said = str(caught.value)
+        assert said.startswith("The release 'r1' was drawn but not saved. Call save() on what hf.release returned.")
+        assert f"its charge stays spent: void it with `holdfast ledger void {dataset} r1 --reason ...` (in Python Ledger.void)" in said
+        made.save("out")
+        with pytest.raises(IdenticalRelease):
+            make(release_id="r1")
+
+    def test_what_is_said_to_do_works(self, run: Run) -> None:
+        released(release_id="r1")
+        done = run("ledger", "void", "counties", "r1", "--reason", "the notebook was closed")
+        assert (done.code, "its charge stays spent" in done.out) == (0, True)
+        with pytest.raises(IdenticalRelease):
+            released(release_id="r1")
+        assert released(release_id="r2").entry is not None
+
+    def test_an_interrupted_save_is_called_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = released(release_id="r1")
+        with monkeypatch.context() as stopped:
+            stopped.setattr(Ledger, "commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                made.save("out")
+        with pytest.raises(WrongState, match=r"was drawn, and its save was interrupted. Call save\(\) again"):
+            released(release_id="r1")
+        made.save("out")
+        assert hf.verify("out").release_id == "r1"
+
+    def test_a_second_save_says_that_it_is_published(self, run: Run) -> None:
+        made = released(release_id="r1")
+        made.save("out")
+        for folder in ("out", "again"):
+            with pytest.raises(IdenticalRelease, match=r"^The release 'r1' is already published.*copy the folder it was saved in.$"):
+                made.save(folder)
+        assert not Path("again").exists()
+        given_up = released(release_id="r2")
+        assert run("ledger", "void", "counties", "r2", "--reason", "a mistake").code == 0
+        with pytest.raises(IdenticalRelease, match="'r2' was voided in the ledger, so it is not written"):
+            given_up.save("again")
+
+    def test_help_says_so(self) -> None:
+        said = inspect.getdoc(hf.release) or ""
+        assert "The release is charged now. Call save(), or the charge is lost" in said
+        example = (inspect.getdoc(hf) or "").split("\n\n")[1]
+        assert example in said
+
+    def test_a_mechanism_that_is_none(self) -> None:
+        with pytest.raises(InvalidParameter, match=r"^A release needs a mechanism.* Got str"):
+            hf.release(a_table(), KEEP, "laplace", release_id="r1")  # type: ignore[arg-type]
+
+
 class TestExposed:
     def test_a_fixed_cell_is_refused_with_the_words_of_the_command(self, work: Path, run: Run) -> None:
         table = a_table(ONE_COUNTY)
@@ -150,6 +210,16 @@ class TestExposed:
         assert after in said
         made = hf.release(table, KEEP, LAPLACE, release_id="r1", allow_exposed=1)
         assert made.card["release"]["allow_exposed"] == 1
+
+    @BOTH
+    @pytest.mark.parametrize("number", [None, "any", -1, True, 1.0])
+    def test_a_number_must_be_said(self, make: Any, number: Any, work: Path, run: Run) -> None:
+        """None allowed any number, which no run file can say."""
+        with pytest.raises(InvalidParameter, match="allow_exposed is a number of cells"):
+            make(release_id="r1", allow_exposed=number)
+        assert not (work / DEFAULT_NAME).exists()
+        Path("run.toml").write_text(f"{RUN}allow_exposed = {json.dumps(number)}\n")
+        assert run("release", "run.toml", "-o", "out").code != 0
 
     def test_answers_that_are_kept_are_counted(self) -> None:
         with pytest.raises(NotAcknowledged, match="The true count of 1 cell"):

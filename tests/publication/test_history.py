@@ -22,6 +22,7 @@ from holdfast.publication.plan import Plan
 from holdfast.wording.exposure import VALUES_LATER
 from holdfast.wording.joint import release_sentences
 from holdfast.wording.ledger import exposed_text
+from tests.exposing import exposing
 from tests.snapshot_files import Snapshot
 
 AGES = ["0", "1", "2", "3"]
@@ -33,7 +34,7 @@ NOTHING = "No cell is fixed by the structure of the kept totals."
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     made.grant("d", kind="pure", epsilon="3", approver="A. Chief", reason="the census")
     return made
 
@@ -48,7 +49,7 @@ def a_plan(*keep: Any, universe: hf.Universe = BY_AGE) -> Plan:
 
 def release(ledger: Ledger, name: str, *keep: Any, universe: hf.Universe = BY_AGE) -> list[str]:
     """What the ledger then holds that it exposes, in sentences."""
-    hf.release(a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name, allow_exposed=None)
+    exposing(hf.release, a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name)
     held = ledger.reservation("d", name)
     assert held is not None
     exposed = ReleaseExposure.from_fields(held.facts["exposed"])

@@ -15,6 +15,7 @@ import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidConstraint, VerificationFailed
 from holdfast.privacy import Ledger
 from holdfast.runfiles.runfile import load_run
+from tests.exposing import exposing
 from tests.tables.reference import refused
 from tests.verification.test_verify import change_table, read_card, with_right_checksums
 
@@ -44,7 +45,7 @@ def test_a_table_that_breaks_an_identity_is_refused_before_anything_is_drawn_or_
     message = refused(ContradictingTotals, lambda: hf.release(table, WRONG[case], LAPLACE, key, release_id="x"), "7319464", "7319465")
     assert "identity(" in message
     assert "Nothing was drawn, and nothing was charged" in message
-    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
     ledger.grant("people", kind="pure", epsilon="100", approver="a", reason="b")
     refused(ContradictingTotals, lambda: hf.release(table, WRONG[case], LAPLACE, ledger=ledger, release_id="x"), "7319464")
     assert not ledger.account("people").releases
@@ -189,6 +190,6 @@ def test_identities_in_run_files(identities: str, holds: bool, tmp_path: Path) -
     run = load_run(tmp_path / "run.toml")
     table = run.read_table()
     if holds:
-        assert len(hf.release(table, run.keep, run.mechanism, ledger=None, allow_exposed=None).table.counts) == 8
+        assert len(exposing(hf.release, table, run.keep, run.mechanism, ledger=None).table.counts) == 8
     else:
-        refused(ContradictingTotals, lambda: hf.release(table, run.keep, run.mechanism, ledger=None, allow_exposed=None))
+        refused(ContradictingTotals, lambda: exposing(hf.release, table, run.keep, run.mechanism, ledger=None))

@@ -19,6 +19,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import VerificationFailed
 from holdfast.publication.listings import kept_header
+from tests.exposing import exposing
 from tests.publication.twin_reports import with_the_numbers_of
 
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
@@ -32,7 +33,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def saved(folder: Path, table: hf.Table, keep: Any, mechanism: Any = LAPLACE) -> Path:
-    return hf.release(table, keep, mechanism, hf.NoiseKey.for_tests("listings"), release_id="r", allow_exposed=None).save(folder)
+    return exposing(hf.release, table, keep, mechanism, hf.NoiseKey.for_tests("listings"), release_id="r").save(folder)
 
 
 @pytest.fixture(scope="module")

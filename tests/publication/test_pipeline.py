@@ -53,7 +53,7 @@ KEY = b"a secret key of 32 bytes exactly"
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.open(tmp_path / "ledger.db", create=True)
+    made = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
     made.grant(DATA, kind="approximate", epsilon="9", delta="1e-6", approver="A. Chief", reason="the census")
     return made
 

@@ -10,6 +10,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.invariants.constraints import Constraint
+from tests.exposing import exposing
 
 CASES: dict[str, tuple[str, list[str], str, list[Constraint], Any]] = {
     "counties under state totals": (
@@ -55,7 +56,7 @@ CASES: dict[str, tuple[str, list[str], str, list[Constraint], Any]] = {
 def test_released_and_verified(case: str, shared_data: Path, tmp_path: Path) -> None:
     name, cells, count, keep, mechanism = CASES[case]
     table = hf.Table.from_counts(shared_data / name, cells=cells, count=count)
-    release = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(case), release_id="real", allow_exposed=None)
+    release = exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(case), release_id="real")
     found = hf.verify(release.save(tmp_path / "out"), against=table)
     assert found.cells == len(table)
     assert found.official_totals == found.totals == len(release.kept_rows)

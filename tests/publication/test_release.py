@@ -21,6 +21,7 @@ from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
+from tests.exposing import exposing
 from tests.publication.twin_reports import with_the_numbers_of
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
@@ -38,9 +39,7 @@ MECHANISMS: dict[str, Any] = {
 
 
 def a_release(mechanism: Any = MECHANISMS["laplace"], counts: Any = COUNTS, keep: Any = KEEP) -> Release:
-    return hf.release(
-        hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r", allow_exposed=None
-    )
+    return exposing(hf.release, hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r")
 
 
 def reachable(start: object) -> Iterator[object]:

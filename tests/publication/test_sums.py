@@ -13,6 +13,7 @@ from holdfast.lattices.shapes import Levels
 from holdfast.publication import sums as sums_module
 from holdfast.publication.release import Release
 from holdfast.publication.sums import Level, deviations_of, find_level, levels_of, margins_of, sums_of, unit_numbers
+from tests.exposing import exposing
 
 NESTED = hf.Universe.listed({"state": list("aaaabbc"), "county": ["1", "1", "2", "3", "1", "2", "1"], "tract": [str(i) for i in range(7)]})
 PRODUCT = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["0", "1", "2"]})
@@ -44,7 +45,7 @@ RELEASES: dict[str, tuple[hf.Universe, list[Any], Any]] = {
 def made(name: str) -> Release:
     universe, keep, mechanism = RELEASES[name]
     table = hf.Table(universe, np.arange(5, 5 + len(universe)))
-    return hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id="sums", allow_exposed=None)
+    return exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id="sums")
 
 
 @pytest.mark.parametrize("name", RELEASES)

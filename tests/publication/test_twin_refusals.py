@@ -17,6 +17,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError
 from holdfast.runfiles.runfile import load_run
+from tests.exposing import exposing
 
 UNIVERSE = hf.Universe.product({"age": ["14", "15", "16"], "married": ["no", "yes"]})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
@@ -38,7 +39,7 @@ def keyed(*counts: int, key: int) -> hf.Table:
 
 
 def release(keep: list[Any], *counts: int) -> Any:
-    return hf.release(hf.Table(UNIVERSE, np.array(counts)), keep, LAPLACE, hf.NoiseKey.for_tests(1), release_id="x", allow_exposed=None)
+    return exposing(hf.release, hf.Table(UNIVERSE, np.array(counts)), keep, LAPLACE, hf.NoiseKey.for_tests(1), release_id="x")
 
 
 def records(times: int, age: str | None, married: str | None, **options: Any) -> hf.Table:

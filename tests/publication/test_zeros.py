@@ -179,7 +179,7 @@ class TestVerify:
 
 
 def test_the_ledger_is_charged_what_the_plan_says(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=True)
     ledger.grant("routes", kind="zcdp", rho="10", approver="A", reason="test")
     mechanism = hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")
     table = hf.Table(UNIVERSE, COUNTS, name="routes")

@@ -21,8 +21,8 @@ import pytest
 import holdfast as hf
 from holdfast.cellkey import perturb
 from holdfast.errors import HoldfastError
-from holdfast.publication.cellkey import noise_facts, publish_perturbed
-from holdfast.verification.verify import published_rows, verify_folder
+from holdfast.publication.cellkey import publish_perturbed
+from holdfast.verification.verify import published_rows, verify
 from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
 QUICK, LONG = 150, 6_150
@@ -58,9 +58,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ),
     }
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(
-        made, place / "cellkeys", release_id="c", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
-    )
+    publish_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None)
     return [*(release.save(place / name) for name, release in drawn.items()), place / "cellkeys"]
 
 
@@ -167,16 +165,16 @@ def check_one(original: Path, place: Path, seed: int) -> bool:
     change(folder, rng)
     if rng.random() < 0.5:
         fit_checksums(folder)
-    for check in (verify_folder, published_rows):
+    for check in (verify, published_rows):
         try:
-            told = str(check(folder)) if check is verify_folder else ""
+            told = str(check(folder)) if check is verify else ""
             refused = False
         except HoldfastError as error:
             told, refused = str(error), True
             assert told.isprintable(), (seed, told)
         assert MARK not in told, (seed, told)
         assert len(told) < 10_000, (seed, told[:500])
-        if not refused and check is verify_folder:
+        if not refused and check is verify:
             assert all(line.startswith(OURS) for line in told.splitlines()), (seed, told)
             return True
     return False

@@ -427,7 +427,7 @@ class TestNestedElsewhere:
     """JSON of other files and fields: each was a traceback."""
 
     def test_cards_given_to_the_ledger(self, folder: Path, tmp_path: Path, run: Run) -> None:
-        Ledger.open(tmp_path / "ledger.db", create=True)
+        Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=True)
         for put in (lambda path: path.write_text(DEEP), fifo, link_to_zero):
             (folder / "card.json").unlink()
             put(folder / "card.json")

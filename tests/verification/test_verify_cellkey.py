@@ -7,6 +7,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import pytest
 import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.cellkey import noise_facts, publish_perturbed, rescale_table
-from holdfast.verification.verify import verify_folder
+from holdfast.publication.cellkey import publish_perturbed, rescale_table
+from holdfast.verification.verify import verify
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
 from tests.snapshot_files import Snapshot
@@ -26,7 +27,7 @@ RECORDS = pa.table(
     {"region": ["N", "S", "N", "E"] * 40, "age": ["1", "2", "1"] * 53 + ["1"], "record_key": [place * 7919 % 256 for place in range(160)]}
 )
 NOISE = PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}, 2: {-1: "1/4", 0: "1/2", 1: "1/4"}}, 2**8)
-RULE = CellKeys.for_table(KeySpace.bits(8), 2**8)
+RULE = CellKeys.for_table(KeySpace.bits(8), NOISE)
 TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all": []}
 
 
@@ -34,7 +35,7 @@ TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cellkeys") / "out"
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None, noise=noise_facts(made, NOISE, None, column="key"))
+    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None)
     return folder
 
 
@@ -65,11 +66,27 @@ def test_what_is_said(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, s
 
 def test_what_is_asked_for_and_not_there(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(VerificationFailed, match="carry no signature"):
-        verify_folder(folder, signer=tmp_path / "key.pub")
+        verify(folder, signer=tmp_path / "key.pub")
     with pytest.raises(InvalidParameter, match="keep no totals"):
-        verify_folder(folder, folder / "ages.csv")
+        verify(folder, folder / "ages.csv")
     with pytest.raises(VerificationFailed, match="holds tables by the cell key method, which keep no totals"):
+        hf.load(folder)
+
+
+def test_python_and_the_command_check_the_same(folder: Path, run: Run) -> None:
+    """Python refused the folder and named a function that is not public."""
+    found = hf.verify(folder)
+    assert str(found) == run("verify", str(folder)).out.rstrip("\n")
+    assert (found.release_id, found.cells, found.totals, found.official_totals) == (
+        "ages",
+        sum(t["cells"] for t in read(folder)["tables"]),
+        0,
+        None,
+    )
+    (folder / "all.csv").write_text("count\n1\n", encoding="utf-8")
+    with pytest.raises(VerificationFailed) as refused:
         hf.verify(folder)
+    assert str(refused.value) in run("verify", str(folder)).err
 
 
 def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: Path) -> None:
@@ -79,10 +96,13 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
     ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
     for place, (table, settings) in enumerate([(NOISE, {}), rescale_table(OURS, 2**8)]):
         made = perturb(RECORDS, TABLES, table, keys=RULE)
-        made = type(made)(made.tables, made.columns, {**made.settings, **settings})
-        where, facts = tmp_path / f"out{place}", noise_facts(made, table, None, column="key")
-        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, noise=facts, allow_other_noise=True)
-        assert "sentences" in verify_folder(where).recomputed
+        made = replace(made, settings={**made.settings, **settings})
+        where = tmp_path / f"out{place}"
+        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, other_noise=True)
+        assert "sentences" in verify(where).recomputed
+    made = replace(made, noise={**made.noise, "column": "another key"})
+    publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, other_noise=True)
+    assert "sentences" in verify(tmp_path / "out2").recomputed  # the column was not among what may be another
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])
 
 
@@ -119,7 +139,7 @@ def test_what_does_not_follow_is_said(folder: Path, name: str) -> None:
     change(card)
     write(folder, card)
     with pytest.raises(VerificationFailed, match=words) as found:
-        verify_folder(folder)
+        verify(folder)
     assert str(found.value).isprintable()
 
 
@@ -137,10 +157,10 @@ def test_what_does_not_follow_is_said(folder: Path, name: str) -> None:
 def test_changed_files(folder: Path, file: str, content: bytes, words: str) -> None:
     (folder / file).write_bytes(content)
     with pytest.raises(VerificationFailed, match=f"{file} was changed"):
-        verify_folder(folder)
+        verify(folder)
     write(folder, read(folder))
     with pytest.raises(VerificationFailed, match=words):
-        verify_folder(folder)
+        verify(folder)
 
 
 def put(folder: Path, name: str, content: bytes | None) -> None:
@@ -163,7 +183,7 @@ def put(folder: Path, name: str, content: bytes | None) -> None:
 def test_hostile_folders(folder: Path, name: str, content: bytes | None) -> None:
     put(folder, name, content)
     with pytest.raises(HoldfastError) as found:
-        verify_folder(folder)
+        verify(folder)
     assert type(found.value) is VerificationFailed
     assert str(found.value).isprintable()
 
@@ -172,8 +192,6 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
     records = RECORDS.set_column(0, "region", pa.array(["=1+1", "S"] * 80))
     made = perturb(records, {"regions": ["region"]}, NOISE, keys=RULE)
     with caplog.at_level(logging.WARNING, "holdfast"):
-        publish_perturbed(
-            made, tmp_path / "out", release_id="f", dataset="d", ledger=None, noise=noise_facts(made, NOISE, None, column="key")
-        )
+        publish_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None)
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
-    verify_folder(tmp_path / "out")
+    verify(tmp_path / "out")

@@ -33,6 +33,7 @@ from holdfast.report.statement import statement_html
 from holdfast.tables.grid import AnswerGrid
 from holdfast.verification.recompute import DECLARED, ONLY_SIGNED
 from holdfast.verification.verify import published_rows
+from tests.exposing import exposing
 from tests.verification.test_verify import write_keys
 
 UNIVERSE = hf.Universe.product({"area": ["a", "b", "c"], "sex": ["F", "M"], "age": ["young", "old"]})
@@ -82,11 +83,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, A
     """A folder of each mechanism without a ledger, and one charged to a ledger, signed, dated, a revision; with what its figures show."""
     place = tmp_path_factory.mktemp("folders")
     drawn = {
-        name: hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name, allow_exposed=None)
+        name: exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name)
         for name, (table, keep, mechanism) in RELEASES.items()
     }
     made = {name: (one.save(place / name), report_facts(one.plan, one.table)) for name, one in drawn.items()}
-    ledger = Ledger.open(place / "ledger.db", create=True)
+    ledger = Ledger.open(place / "ledger.db", create=True, needs_grants=True)
     ledger.grant("nine", kind="approximate", epsilon="90", delta="1e-6", approver="A. Chief", reason="the census")
     plan, private = (
         hf.plan(NINE, [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/10", per="distance")),
@@ -216,7 +217,7 @@ def test_every_entry_of_the_table_and_of_the_kept_totals_changed_alone_is_report
 ) -> None:
     """With one format only: the other one would report it too. Codes, counts, standard deviations, totals and their names."""
     table, keep, mechanism = RELEASES[name]
-    folder = hf.release(table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name, allow_exposed=None).save(
+    folder = exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id=name).save(
         tmp_path / "csv", formats=["csv"]
     )
     hf.verify(folder)

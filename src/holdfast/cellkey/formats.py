@@ -1,6 +1,6 @@
 """Perturbation tables in the files of others, and in one of our own. All numbers are read exactly.
 
-    json        our own: key size, repeat, and for each count its (noise, upper bound) as integers
+    json        our own: key size, repeat, whether cell keys fold, and for each count its (noise, upper bound) as integers
     ptable      text with the columns i;j;p;v;p_int_ub, decimals: R's ptable, cellKey and tau-argus
     sas         the same with p_int_lb before p_int_ub
     ons         text with the columns pcv,ckey,pvalue: one line for each count and cell key
@@ -37,7 +37,7 @@ MOST_LINES = 2**24
 """Largest number of keys in a file that has a line, or an entry, for each."""
 
 _OWN = "holdfast perturbation table"
-_VERSION = 1
+_VERSION = 2
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "ptable": ("i", "j", "p", "v", "p_int_ub"),
     "sas": ("i", "j", "p", "v", "p_int_lb", "p_int_ub"),
@@ -54,15 +54,11 @@ def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat
 
     Given:       kind: by default what the first line shows. repeat: how many last rows serve larger counts; by default as the kind has it
                  (ons: 250), and for superstar it must be given.
+    Guarantees:  the table knows how its cell keys are made: those of ons are never folded (`PerturbationTable.folds`).
     Refused:     probabilities that do not add up to one, bounds that overlap or leave a gap, a key that is missing or there twice.
     """
     text, chosen = _read_text(Path(path), kind)
     return _READERS[chosen](text, repr(Path(path).name), repeat)
-
-
-def kind_of_file(path: str | os.PathLike[str], kind: Kind | None = None) -> Kind:
-    """The kind that `read_table` takes the file for."""
-    return _read_text(Path(path), kind)[1]
 
 
 def _read_text(file: Path, kind: Kind | None) -> tuple[str, Kind]:
@@ -84,13 +80,20 @@ def _read_text(file: Path, kind: Kind | None) -> tuple[str, Kind]:
 
 
 def write_table(table: PerturbationTable, path: str | os.PathLike[str], kind: Kind = "json") -> None:
-    """Write a perturbation table to a new file. What is written reads back as it was, if the same `repeat` is given.
+    """Write a perturbation table to a new file. What is written reads back as it was, if the same `repeat` is given; only a file of ons
+    reads back as one whose cell keys are not folded, whatever the table was.
 
     Refused:     a key size that the kind cannot write: ptable and sas need a power of ten (`table.rescaled(10**8)`), ons and superstar one
-                 that is not too large for a line a key; rows that the kind has no place for.
+                 that is not too large for a line a key; rows that the kind has no place for; a table that does not fold,
+                 unless as ons or json.
     """
     if kind not in KINDS:
         raise InvalidParameter(f"Kinds of files are {', '.join(KINDS)}. Got {kind!r}.", field="kind")
+    if not table.folds and kind not in ("json", "ons"):
+        raise InvalidParameter(
+            "This table takes cell keys modulo the number of its keys, as ONS does. This kind of file cannot say so: write ons or json.",
+            field="kind",
+        )
     text = _WRITERS[kind](table)
     try:
         with open(path, "x", encoding="utf-8", newline="\n") as file:
@@ -237,7 +240,7 @@ def _read_ons(text: str, what: str, repeat: int | None) -> PerturbationTable:
     starts = np.unique(counts)
     if keys.min() < 0 or len(keys) != len(starts) * size or not np.array_equal(keys, np.tile(np.arange(size), len(starts))):
         raise UnreadableInput(f"File {what} must have one line for each pcv and each ckey from 0 to {size - 1}. Some are missing or twice.")
-    return _of_matrix(starts.tolist(), noise.reshape(len(starts), size), ONS_REPEAT if repeat is None else repeat)
+    return _of_matrix(starts.tolist(), noise.reshape(len(starts), size), ONS_REPEAT if repeat is None else repeat, folds=False)
 
 
 def _read_superstar(text: str, what: str, repeat: int | None) -> PerturbationTable:
@@ -255,14 +258,14 @@ def _read_superstar(text: str, what: str, repeat: int | None) -> PerturbationTab
     return _of_matrix(range(1, len(matrix) + 1), matrix, repeat)
 
 
-def _of_matrix(counts: Sequence[int], noise: NDArray[np.int64], repeat: int) -> PerturbationTable:
+def _of_matrix(counts: Sequence[int], noise: NDArray[np.int64], repeat: int, *, folds: bool = True) -> PerturbationTable:
     """From the noise of every key, one count a row."""
     size = noise.shape[1]
     bounds = {}
     for count, row in zip(counts, noise, strict=True):
         ends = np.append(np.flatnonzero(row[1:] != row[:-1]) + 1, size)
         bounds[count] = [(int(row[end - 1]), int(end)) for end in ends]
-    return PerturbationTable.from_upper_bounds(bounds, size, repeat=repeat)
+    return PerturbationTable.from_upper_bounds(bounds, size, repeat=repeat, folds=folds)
 
 
 def _matrix(table: PerturbationTable) -> NDArray[np.int64]:
@@ -292,21 +295,21 @@ def _write_superstar(table: PerturbationTable) -> str:
 def _read_json(text: str, what: str, repeat: int | None) -> PerturbationTable:
     try:
         found = json.loads(text)
-        is_ours = (found["kind"], found["version"]) == (_OWN, _VERSION)
+        is_ours = (found["kind"], found["version"]) == (_OWN, _VERSION) and isinstance(found["folds"], bool)
         rows = {int(count): [(noise, upper) for noise, upper in row] for count, row in found["rows"].items()}
         size, said = found["key_size"], found["repeat"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         is_ours = False
     if not is_ours:
         raise UnreadableInput(f"File {what} is no perturbation table of version {_VERSION}. Give one that write_table wrote.")
-    return PerturbationTable.from_upper_bounds(rows, size, repeat=said if repeat is None else repeat)
+    return PerturbationTable.from_upper_bounds(rows, size, repeat=said if repeat is None else repeat, folds=found["folds"])
 
 
 def _write_json(table: PerturbationTable) -> str:
     rows: dict[str, Any] = {str(row.count): list(zip(row.noise, row.upper, strict=True)) for row in table.rows.values()}
     lines = ",\n".join(f'  "{count}": {json.dumps(row)}' for count, row in rows.items())
     head = f'{{\n "kind": "{_OWN}",\n "version": {_VERSION},\n "key_size": {table.key_size},\n "repeat": {table.repeat},\n'
-    return f'{head} "rows": {{\n{lines}\n }}\n}}\n'
+    return f'{head} "folds": {json.dumps(table.folds)},\n "rows": {{\n{lines}\n }}\n}}\n'
 
 
 _READERS: Mapping[str, Callable[[str, str, int | None], PerturbationTable]] = {

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cellkey.table import exact_integer_up_to_64_bits
+from holdfast.cellkey.table import PerturbationTable, exact_integer_up_to_64_bits
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.exact.balls import float_up
 
@@ -173,14 +173,20 @@ class CellKeys:
             )
 
     @classmethod
-    def for_table(cls, records: KeySpace, table_size: int) -> Self:
-        """The usual rule for these record keys and a perturbation table with this many keys: folded if both are powers of two and the
-        table has fewer, else the sum itself. Other rules are given as they are: ONS takes the sum modulo the number of the table's keys,
-        CellKeys(KeySpace(4096), 256), and does not fold.
+    def for_table(cls, records: KeySpace, table: PerturbationTable, *, modulus: int = 0, mixed: bool = False) -> Self:
+        """Return the usual rule for these record keys and this perturbation table, the one place where it is decided.
+
+        A table that does not fold (`table.folds`, as read from a file of ONS) takes the sum modulo the number of its keys, where that
+        divides the number of record keys. Any other folds if both numbers are powers of two and the table has fewer keys, else takes the
+        sum itself. `modulus`: sums are taken modulo this instead, and folded to the table's keys where these are fewer.
         """
-        if table_size < records.size and records.is_power_of_two and table_size & (table_size - 1) == 0:
-            return cls(records, size=table_size)
-        return cls(records)
+        size = table.key_size
+        if modulus:
+            return cls(records, modulus, size if size < modulus else 0, mixed)
+        if not table.folds and records.size % size == 0:
+            return cls(records, size, mixed=mixed)
+        is_folded = size < records.size and records.is_power_of_two and size & (size - 1) == 0
+        return cls(records, size=size if is_folded else 0, mixed=mixed)
 
     @property
     def distance(self) -> Fraction:

@@ -5,18 +5,34 @@ What leaves is a `Perturbed`: codes and published counts. True counts, keys and 
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace
+from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
-from holdfast.cellkey.tabulate import LARGEST_COUNT, WEIGHT_DIGITS, Columns, KeyedCells, Tables, rounded_ratio, tabulate
+from holdfast.cellkey.tabulate import (
+    LARGEST_COUNT,
+    WEIGHT_DIGITS,
+    Columns,
+    KeyedCells,
+    Tables,
+    check_published_columns,
+    columns_of,
+    rounded_ratio,
+    tabulate,
+)
 from holdfast.display import count_of
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.tables import Table, Universe
@@ -24,6 +40,10 @@ from holdfast.tables.columns import KEY_BITS, arrow_numbers
 from holdfast.tables.text_files import Reading
 
 COUNT = "count"
+UNKNOWN = "unknown"
+"""The secret behind a column of keys."""
+_MADE_KEYS = "keys made from identifiers"
+"""Column of the records in memory. The data may have a column record_key, which is not read then."""
 _NAME = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 
 
@@ -41,14 +61,44 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Perturbed:
-    """Published tables by name, as pyarrow.Tables of codes and counts, and how they were made. Public.
+    """Tables to publish by name, as pyarrow.Tables of codes and counts, and how they were made.
 
-    Tables need not add up: each cell has the noise of its own records. `gaps` says by how much they do not.
+    Tables need not add up: each cell has the noise of its own records. `gaps` says by how much they do not. They are recorded in a ledger
+    by `save` and not before: who publishes what was not saved finds out about a second draw of noise from nobody.
     """
 
     tables: Mapping[str, Any]
     columns: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    noise: Mapping[str, str] = field(default_factory=dict)
+    """What fixes the noise of a set of records, which the ledger compares: see `_noise_facts`."""
+    is_private: bool = True
+    """False where the keys came from RecordKeys.for_tests."""
+    dataset: str | None = None
+    """The name of the data: of a Table, or of its file."""
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        release_id: str | None = None,
+        dataset: str | None = None,
+        ledger: Any = "embedded",
+        other_noise: bool = False,
+        other_records: str | None = None,
+    ) -> Path:
+        """Record the tables in the ledger and write their folder, as `holdfast cellkey perturb` does; an existing folder is refused.
+
+        Given:       release_id: by default the name of the folder. dataset: by default that of the data. ledger: as for hf.release; None
+                     records nothing. other_noise: publish though earlier releases have another secret, column, rule or perturbation
+                     table. other_records: why these are other records than those of other data sets in the ledger; it is recorded.
+        Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it.
+        Refused:     noise that is another than that of earlier cell key releases in the ledger, unless said so.
+        """
+        publication = import_module("holdfast.publication.cellkey")  # a room above this one, loaded when asked for
+        names: dict[str, Any] = {"release_id": release_id, "dataset": dataset, "ledger": ledger}
+        place: Path = publication.save_perturbed(self, Path(folder), **names, other_noise=other_noise, other_records=other_records)
+        return place
 
     @property
     def gaps(self) -> list[Gap]:
@@ -78,62 +128,104 @@ class Perturbed:
 def perturb(
     data: Any,
     tables: Tables,
-    table: PerturbationTable,
+    noise: PerturbationTable,
     *,
     key: str = "record_key",
     keys: KeySpace | CellKeys | None = None,
+    id: str | None = None,
+    secret: RecordKeys | None = None,
     count: str | None = None,
     weight: str | None = None,
-    id: str | None = None,
     query: str | None = None,
     reading: Reading | None = None,
     allow_similar_codes: bool = False,
 ) -> Perturbed:
-    """Tabulate records and look up the noise of every cell.
+    """Tabulate records and look up the noise of every cell. Nothing is recorded until the result is saved.
 
     Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its count
                  there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
                  tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe.
-                 table: the noise of each count. Empty cells stay empty: they have no key. Its law must be the same
+                 noise: the perturbation table. Empty cells stay empty: they have no key. Its law must be the same
                  with the number of cell keys, as it is with every multiple of the table's. Else rescale the table first,
-                 `table.rescaled(rule.size)`, and look at what its epsilon_delta() says.
+                 `noise.rescaled(rule.size)`, and look at what its epsilon_delta() says.
                  keys: what record keys are, by default 32 bits; or how cell keys are made of them (`CellKeys`), by default as
                  `CellKeys.for_table` says.
                  weight: a column of weights: a cell is published as (count + noise) * mean weight, rounded to a whole number.
                  The (epsilon, delta) of the table is for counts of records. It does not hold for weighted counts.
-                 id: a column of identifiers, of which no two may be equal.
+                 id: a column of identifiers, of which no two may be equal. secret: keys are made from them, and no column of keys is read.
                  allow_similar_codes: codes may differ in blanks, case or Unicode form only.
     Guarantees:  the noise of a cell is a function of the set of its records: not of the table it stands in, of the order or number of
                  files, nor of the day. Nothing published but codes and published counts.
-    Not promised: differential privacy. What `table.epsilon_delta()` says is for one cell and one answer; it does not cover differences.
+    Not promised: differential privacy. What `noise.epsilon_delta()` says is for one cell and one answer; it does not cover differences.
 
     Cells as they occur: what is published as 0 is left out, because a cell that is listed with 0 would be known to have records.
     """
-    rule = _rule(data, count, table, keys)
+    rule = _rule(data, count, noise, keys, secret is not None)
     named = _checked_names(tables)
+    _check_empty_cells(noise)
+    found: dict[str, Any] = {}
+    columns: dict[str, tuple[str, ...]] = {}
+    fitting = _fitting(noise, rule)
+    dataset, source = _dataset_of(data), dict[str, Any](query=query, reading=reading)
+    column = key if secret is None else _identifiers(id, key, named)
+    if secret is not None:
+        data, source = secret.add(data, column, rule.records, name=_MADE_KEYS, **source), {}
+    wanted = Columns(key if secret is None else _MADE_KEYS, count, weight, id)
+    for name, cells in tabulate(data, named, rule, wanted, allow_similar_codes=allow_similar_codes, **source):
+        found[name] = _public_frame(cells, fitting, is_declared=_is_declared(named[name]))
+        columns[name] = () if cells.universe is None else cells.universe.columns
+    settings = {**rule.to_fields(), "table_key_size": str(noise.key_size), "weighted": weight is not None}
+    is_private = secret is None or secret.is_private
+    return Perturbed(found, columns, settings, _noise_facts(rule, noise, secret, column), is_private, dataset)
+
+
+def _noise_facts(rule: CellKeys, table: PerturbationTable, secret: RecordKeys | None, column: str) -> dict[str, str]:
+    """What fixes the noise of a set of records, for the ledger, which compares it.
+
+    The secret, which is not known for a column of keys; the name of the column of keys, or of the identifiers that keys were made from; the
+    rule for cell keys; and a digest of the perturbation table's law and bounds, whatever file they were read from. Whether a column of the
+    same name still holds the same values is not compared.
+    """
+    rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
+    digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
+    fields = rule.to_fields()
+    said = ", ".join(f"{name} {fields[name]}" for name in ("record_keys", "modulus", "size", "mixed"))
+    return {"secret": UNKNOWN if secret is None else secret.fingerprint, "column": column, "rule": said, "table": digest}
+
+
+def _check_empty_cells(table: PerturbationTable) -> None:
     zero = table.rows.get(0)
     if zero is not None and set(zero.noise) != {0}:
         raise InvalidParameter(
             "The perturbation table gives noise to empty cells. They have no records and so no key: all would get the same noise, and "
             "anyone could take it off. Leave the row of count 0 out; empty cells stay empty.",
-            field="table",
+            field="noise",
         )
-    found: dict[str, Any] = {}
-    columns: dict[str, tuple[str, ...]] = {}
-    wanted = Columns(key, count, weight, id)
-    fitting = _fitting(table, rule)
-    for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading, allow_similar_codes=allow_similar_codes):
-        found[name] = _public_frame(cells, fitting, is_declared=_is_declared(named[name]))
-        columns[name] = () if cells.universe is None else cells.universe.columns
-    settings = {**rule.to_fields(), "table_key_size": str(table.key_size), "weighted": weight is not None}
-    return Perturbed(found, columns, settings)
 
 
-def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace | CellKeys | None) -> CellKeys:
+def _identifiers(id: str | None, key: str, tables: Tables) -> str:
+    """The column of identifiers, from which keys are made. No table may name it, nor the column of keys that is not read."""
+    if id is None:
+        raise InvalidParameter("Keys are made from identifiers, and id is missing. Name their column (--id).", field="id")
+    check_published_columns({name: columns_of(name, given) for name, given in tables.items()}, [key, id])
+    return id
+
+
+def _dataset_of(data: Any) -> str | None:
+    if isinstance(data, Table):
+        return data.dataset
+    return Path(data).stem if isinstance(data, str | os.PathLike) else None
+
+
+def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace | CellKeys | None, has_secret: bool) -> CellKeys:
     """The rule for cell keys. Sums that are given are already taken modulo the number of record keys: with a modulus that does not divide
     it, the same records would get another key than from their records.
     """
-    rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table.key_size)
+    rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table)
+    if isinstance(data, Table) and has_secret:
+        raise InvalidParameter(
+            "A Table has cell keys, and no identifiers to make keys from. Leave secret out, or give records.", field="secret"
+        )
     if isinstance(data, Table) and rule.records.size != 2**KEY_BITS:
         raise InvalidParameter(f"The cell keys of a Table are sums modulo 2^{KEY_BITS}. Leave keys out.", field="keys")
     if (isinstance(data, Table) or count is not None) and rule.records.size % rule.modulus:
@@ -156,7 +248,7 @@ def _fitting(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
             f"The perturbation table has {table.key_size} keys and cells have {rule.size}. With so many the noise would follow "
             f"another law than this table, with another (epsilon, delta). Use table.rescaled({rule.size}) and look at its "
             "epsilon_delta() (on the command line: --rescale), or make the table for this number of keys.",
-            field="table",
+            field="noise",
         )
     return fitting
 

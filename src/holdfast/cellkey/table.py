@@ -86,11 +86,12 @@ class PerturbationTable:
     """Rows by count, for uniform keys 0, ..., key_size - 1.
 
     Given:       `rows`: each with the same key_size. `repeat`: how many of the last rows serve larger counts, in turn: 1 is the last row
-                 for all of them, 250 a cycle of 250 rows, 0 none: larger counts are refused.
+                 for all of them, 250 a cycle of 250 rows, 0 none: larger counts are refused. `folds`: False for the tables of ONS, whose
+                 cell keys are sums modulo key_size and are never folded; `CellKeys.for_table` goes by it.
     Guarantees:  every row's intervals fill the keys exactly once; lookups compare integers and are half-open.
     """
 
-    def __init__(self, rows: Iterable[PerturbationRow], *, repeat: int = 1) -> None:
+    def __init__(self, rows: Iterable[PerturbationRow], *, repeat: int = 1, folds: bool = True) -> None:
         found = sorted(rows, key=lambda row: row.count)
         if not found:
             raise InvalidParameter("A perturbation table needs at least one row. Give the noise of at least one count.")
@@ -112,10 +113,13 @@ class PerturbationTable:
             )
         self.rows: Mapping[int, PerturbationRow] = {row.count: _join_equal_noise(row) for row in found}
         self.repeat = repeat
+        self.folds = folds
         self.key_size = found[0].key_size
 
     @classmethod
-    def from_intervals(cls, intervals: Iterable[Interval | tuple[int, int, int, int]], key_size: int, *, repeat: int = 1) -> Self:
+    def from_intervals(
+        cls, intervals: Iterable[Interval | tuple[int, int, int, int]], key_size: int, *, repeat: int = 1, folds: bool = True
+    ) -> Self:
         """From (count, noise, lower, upper), in any order. Empty intervals are left out; gaps and overlaps are refused."""
         size = check_key_size(key_size)
         by_count: dict[int, list[Interval]] = {}
@@ -140,7 +144,7 @@ class PerturbationTable:
             if end != size:
                 raise InvalidParameter(f"The intervals of count {count} end at key {end}. They must end at the key size, {size}.")
             made.append(PerturbationRow(count, tuple(part.noise for part in parts), tuple(part.upper for part in parts)))
-        return cls(made, repeat=repeat)
+        return cls(made, repeat=repeat, folds=folds)
 
     @classmethod
     def from_probabilities(
@@ -168,7 +172,13 @@ class PerturbationTable:
 
     @classmethod
     def from_upper_bounds(
-        cls, rows: Mapping[int, Sequence[tuple[int, int]]], key_size: int, *, repeat: int = 1, allow_lost: bool = False
+        cls,
+        rows: Mapping[int, Sequence[tuple[int, int]]],
+        key_size: int,
+        *,
+        repeat: int = 1,
+        allow_lost: bool = False,
+        folds: bool = True,
     ) -> Self:
         """From count -> (noise, upper bound) in the order of keys. A bound equal to the one before loses its noise: refused unless
         allow_lost."""
@@ -190,7 +200,7 @@ class PerturbationTable:
                     "Take a larger key size, or less unequal probabilities.",
                     field="key_size",
                 )
-        return cls.from_intervals(intervals, size, repeat=repeat)
+        return cls.from_intervals(intervals, size, repeat=repeat, folds=folds)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -254,7 +264,7 @@ class PerturbationTable:
             count: [(noise, -(-upper * size // self.key_size)) for noise, upper in zip(row.noise, row.upper, strict=True)]
             for count, row in self.rows.items()
         }
-        return PerturbationTable.from_upper_bounds(bounds, size, repeat=self.repeat, allow_lost=allow_lost)
+        return PerturbationTable.from_upper_bounds(bounds, size, repeat=self.repeat, allow_lost=allow_lost, folds=self.folds)
 
     def epsilon_delta(self) -> Losses:
         """What two counts that differ by one can be told apart by: exact, for every pair of neighbouring counts that have rows, both ways.
@@ -288,14 +298,16 @@ class PerturbationTable:
         return f"The table has rows for {len(self.counts)} counts from {self.counts[0]} to {self.counts[-1]}{more}. Add the missing rows."
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PerturbationTable) and self.rows == other.rows and self.repeat == other.repeat
+        same = ("rows", "repeat", "folds")
+        return isinstance(other, PerturbationTable) and all(getattr(self, name) == getattr(other, name) for name in same)
 
     def __hash__(self) -> int:
-        return hash((tuple(self.rows.values()), self.repeat))
+        return hash((tuple(self.rows.values()), self.repeat, self.folds))
 
     def __repr__(self) -> str:
         more = f" and above (repeat={self.repeat})" if self.repeat else ""
-        return f"PerturbationTable(counts {self.counts[0]} to {self.counts[-1]}{more}; key size {self.key_size})"
+        rule = "" if self.folds else "; cell keys modulo the key size"
+        return f"PerturbationTable(counts {self.counts[0]} to {self.counts[-1]}{more}; key size {self.key_size}{rule})"
 
 
 def check_key_size(key_size: int) -> int:

@@ -70,7 +70,7 @@ def tabulate(
     """
     if isinstance(data, Table):
         data, columns = _with_keys(data), Columns("key", "count")
-    asked = {name: _columns_of(name, given) for name, given in tables.items()}
+    asked = {name: columns_of(name, given) for name, given in tables.items()}
     wanted = list(dict.fromkeys(column for given in asked.values() for column in given))
     others = [name for name in (columns.key, columns.count, columns.weight, columns.identifier) if name is not None]
     check_published_columns(asked, others)
@@ -95,7 +95,7 @@ def check_published_columns(tables: Mapping[str, Sequence[str]], confidential: S
             )
 
 
-def _columns_of(name: str, given: Sequence[str] | Mapping[str, Sequence[str]] | Universe) -> list[str]:
+def columns_of(name: str, given: Sequence[str] | Mapping[str, Sequence[str]] | Universe) -> list[str]:
     if isinstance(given, str):
         raise InvalidParameter(f"A table is a list of columns. Got the text {given!r}. Write [{given!r}].")
     if isinstance(given, set | frozenset):

@@ -17,14 +17,12 @@ from holdfast.cli.ledger import ledger_of_release, ledger_text
 from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from holdfast.cellkey import CellKeys, PerturbationTable, RecordKeys
+    from holdfast.cellkey import CellKeys, PerturbationTable
 
 app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
-_MADE_KEYS = "keys made from identifiers"
-"""Column of the records in memory. A file may have a column record_key, which is not read then."""
 Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
 Mix = Annotated[bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")]
 Rescale = Annotated[
@@ -99,7 +97,9 @@ def check(
 @app.command()
 def perturb(
     source: Annotated[Path, typer.Argument(help="Records, or cells with counts: .csv, .tsv, .parquet or .xlsx.")],
-    table: Annotated[list[str], typer.Option(help="A table as name=column,column; repeat for more. `all=` is the total alone.")],
+    tables: Annotated[
+        list[str], typer.Option("--table", help="A table as name=column,column; repeat for more. `all=` is the total alone.")
+    ],
     noise: Annotated[Path, typer.Option(help="The perturbation table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
     key: Annotated[str, typer.Option(help="Column of keys.")] = "record_key",
@@ -110,7 +110,7 @@ def perturb(
     ] = 0,
     mix: Mix = False,
     rescale: Rescale = False,
-    identifier: Annotated[str | None, typer.Option("--id", help="Column of identifiers; no two records may share one.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column of identifiers; no two records may share one.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File of RecordKeys: keys are made from --id, and no column of keys is read.")] = None,
     count: Annotated[str | None, typer.Option(help="Column of counts, where rows are cells with sums of keys.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
@@ -119,7 +119,7 @@ def perturb(
     ] = False,
     kind: Kind = None,
     repeat: Repeat = None,
-    name: Annotated[str | None, typer.Option(help="Id of the release; by default the name of the folder.")] = None,
+    release_id: Annotated[str | None, typer.Option("--name", help="Id of the release; by default the name of the folder.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one beside the data, made if needed.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger.")] = False,
@@ -128,9 +128,9 @@ def perturb(
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
+    from holdfast.cellkey import RecordKeys
     from holdfast.cellkey import perturb as make
-    from holdfast.cellkey.tabulate import check_published_columns
-    from holdfast.publication.cellkey import check_place, noise_facts, publish_perturbed, standing
+    from holdfast.publication.cellkey import check_place, publish_perturbed, standing
     from holdfast.wording.cellkey import perturbed_screen
 
     check_place(output)
@@ -138,18 +138,13 @@ def perturb(
     if book is not None:
         book.check_witness()
     fitted, rule, told = _read_fitted_table(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
-    tables = _tables(table)
-    check_published_columns(tables, [key, *([] if identifier is None else [identifier])])
-    data, column, made_from = _read_keyed_records(source, key, rule, identifier, secret)
-    columns: dict[str, Any] = {"key": column, "count": count, "weight": weight, "id": identifier}
-    made = make(data, tables, fitted, keys=rule, allow_similar_codes=allow_similar_codes, **columns)
+    columns: dict[str, Any] = {"key": key, "count": count, "weight": weight, "id": id}
+    made_from = None if secret is None else RecordKeys.load(secret)
+    made = make(source, _tables(tables), fitted, keys=rule, secret=made_from, allow_similar_codes=allow_similar_codes, **columns)
     made = replace(made, settings={**made.settings, **told})
-    named: dict[str, Any] = {"release_id": name or output.name, "dataset": dataset or source.stem}
+    named: dict[str, Any] = {"release_id": release_id or output.name, "dataset": dataset or source.stem}
     stands(standing(book, named["dataset"], named["release_id"], output, ledger_text(ledger, None, source.resolve().parent)))
-    kept = key if made_from is None or identifier is None else identifier
-    facts, is_private = noise_facts(made, fitted, made_from, column=kept), made_from is None or made_from.is_private
-    told_apart: Any = {"allow_other_noise": other_noise, "other_records": other_records}
-    fields, entry = publish_perturbed(made, output, ledger=book, noise=facts, is_private=is_private, **told_apart, **named)
+    fields, entry = publish_perturbed(made, output, ledger=book, other_noise=other_noise, other_records=other_records, **named)
     mark_published()
     print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
 
@@ -158,12 +153,11 @@ def _read_fitted_table(
     noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
 ) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
     """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
-    from holdfast.cellkey.formats import kind_of_file
+    from holdfast.cellkey import CellKeys, KeySpace
     from holdfast.publication.cellkey import rescale_table
 
     ptable = _read(noise, kind, repeat)
-    is_ons = kind_of_file(noise, kind) == "ons"  # type: ignore[arg-type]  # another kind was refused
-    rule = replace(_rule(keys, modulus, ptable, is_ons), mixed=mix)
+    rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
     fitted, told = rescale_table(ptable, rule.size) if rescale else (ptable, {})
     return fitted, rule, told
 
@@ -172,32 +166,6 @@ def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable
     from holdfast.cellkey import read_table
 
     return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
-
-
-def _rule(keys: str, modulus: int, table: PerturbationTable, is_ons: bool) -> CellKeys:
-    """The usual rule. ONS does not fold: its cell keys are sums modulo the number of keys of the table."""
-    from holdfast.cellkey import CellKeys, KeySpace
-
-    space = KeySpace.parse(keys)
-    if is_ons and not modulus and space.size % table.key_size == 0:
-        return CellKeys(space, table.key_size)
-    if not modulus:
-        return CellKeys.for_table(space, table.key_size)
-    return CellKeys(space, modulus, table.key_size if table.key_size < modulus else 0)
-
-
-def _read_keyed_records(
-    source: Path, key: str, rule: CellKeys, identifier: str | None, secret: Path | None
-) -> tuple[Any, str, RecordKeys | None]:
-    """The records, the column of their keys, and the secret that these came from; a column of keys is taken on trust."""
-    from holdfast.cellkey import RecordKeys
-
-    if secret is None:
-        return source, key, None
-    if identifier is None:
-        raise InvalidParameter("Keys are made from identifiers, and --id is missing. Name their column.", field="id")
-    made = RecordKeys.load(secret)
-    return made.add(source, identifier, rule.records, name=_MADE_KEYS), _MADE_KEYS, made
 
 
 def _tables(given: list[str]) -> dict[str, list[str]]:

@@ -433,7 +433,7 @@ def verify(
     """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say. Of
     tables by the cell key method, what can be checked.
     """
-    from holdfast.verification.verify import verify_folder as check
+    from holdfast.verification.verify import verify as check
 
     with working("Verifying"):
         found = check(folder, against, signer=signer, strict=strict)

@@ -26,7 +26,8 @@ from holdfast.publication.pipeline import release
 from holdfast.publication.release import Release
 from holdfast.tables import Table
 from holdfast.tables.synth import synthesize
-from holdfast.verification.verify import Verified, verify
+from holdfast.verification.verified import Verified
+from holdfast.verification.verify import verify
 
 COUNTIES = ("Ash", "Birch", "Cedar", "Dogwood")
 EDUCATION = ("none", "primary", "secondary", "higher")

@@ -87,7 +87,7 @@ def _open(given: str | None, *, create: bool = False, witness: Path | None = Non
             f"There is no ledger in this folder. `holdfast release` makes {DEFAULT_NAME} beside the run file, `holdfast ledger grant` "
             "makes one here; name another with --ledger."
         )
-    return Ledger.open(place, create=create, witness=witness)
+    return Ledger.open(place, create=create, needs_grants=create, witness=witness)  # what a grant makes pays for nothing else
 
 
 @app.command()
@@ -101,7 +101,7 @@ def create(ledger: Place = None, witness: Witnessed = None, as_json: AsJson = Fa
         Ledger.open(place)
     except LedgerProblem:
         _stands(lambda: _is_ledger(place), MADE)
-        made = Ledger.open(place, create=True, needs_grants=False, witness=witness)
+        made = Ledger.open(place, create=True, witness=witness)
     else:
         raise LedgerProblem("There is a ledger already, and it is left as it is. Choose another place.")
     print(json.dumps({"ledger": made.id}) if as_json else f"Made the ledger {made.id}. It records releases and sets no limit.")
@@ -125,20 +125,19 @@ def grant(
     as_json: AsJson = False,
 ) -> None:
     """Grant a data set a budget, for one person who changes cell. Makes the ledger if there is none."""
-    from holdfast.ledger.values import GrantKind, name_of, read_grant
+    from holdfast.ledger.values import name_of, read_grant
     from holdfast.wording.endings import GRANTED
     from holdfast.wording.ledger import new_dataset_sentence
 
-    kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
-    read_grant(name_of(dataset, "dataset"), kind, given, texts, "")  # refused before a ledger is made
+    read_grant(name_of(dataset, "dataset"), None, given, texts, "")  # refused before a ledger is made
     place = _place(ledger)
     before = _grants(place, dataset)
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
     others = tuple(book.datasets())
-    book.grant(dataset, kind=kind, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
+    book.grant(dataset, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
     if others and dataset not in others:  # a name that was misspelt is a new account, with nothing spent
         print(new_dataset_sentence(others), file=sys.stderr)
     _print_balance(book, dataset, as_json)

@@ -68,7 +68,7 @@ class NewLedger:
         """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""
         if self.read_only:
             raise LedgerProblem("The ledger of this release was looked for, and is not made. Nothing was written.")
-        return Ledger.open(self.place, create=True, needs_grants=False, witness=self.witness)
+        return Ledger.open(self.place, create=True, witness=self.witness)
 
     def open_found(self) -> Ledger | None:
         """The ledger, if it is there by now. A file that a crash left empty is finished, or for a plan counts as none."""

@@ -78,15 +78,15 @@ class Ledger:
         place: str | os.PathLike[str],
         *,
         create: bool = False,
-        needs_grants: bool = True,
+        needs_grants: bool = False,
         witness: str | os.PathLike[str] | None = None,
         read_only: bool = False,
     ) -> Ledger:
         """A ledger in a file (SQLite) or at a URL: sqlite:///folder/file.db, postgresql://user:password@host/database.
 
-        With `create` a new one is made where there is none; a file then for its owner only. Made with `needs_grants=False` it records
-        releases of a data set that nobody granted a budget, without a limit, and refuses an id that any of its data sets used; this is
-        written into its first event. Tables of another version are refused. `witness` is a folder,
+        With `create` a new one is made where there is none; a file then for its owner only. It records releases of a data set that nobody
+        granted a budget, without a limit, and refuses an id that any of its data sets used. Made with `needs_grants=True` it refuses them;
+        this is written into its first event. Tables of another version are refused. `witness` is a folder,
         beside the user's state folder, in which the ledger's head is remembered; by default what HOLDFAST_WITNESS names. With `read_only`
         nothing is written, to the ledger, beside it, or to the folders that remember it: what would write is refused.
         """
@@ -139,7 +139,7 @@ class Ledger:
         self,
         dataset: str,
         *,
-        kind: GrantKind,
+        kind: GrantKind | None = None,
         epsilon: Exact | None = None,
         rho: Exact | None = None,
         delta: Exact | None = None,
@@ -152,8 +152,9 @@ class Ledger:
     ) -> Event:
         """Grant a budget for what one protected unit changing cell may lose to all releases of a data set together.
 
-        Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact. Grants of one data set add up and
-                     share kind, protect and delta. "pure" takes pure releases only. again: one that stands already is meant to add to it.
+        Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact; left out, it follows from the
+                     numbers. Grants of one data set add up and share kind, protect and delta. "pure" takes pure releases only. again: one
+                     that stands already is meant to add to it.
         Guarantees:  an approximate grant is converted once to the largest rho proved for it (12 digits, rounded down). With several,
                      the sum of their rho is proved for the sum of their epsilons at their delta.
         """

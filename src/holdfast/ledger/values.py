@@ -287,8 +287,12 @@ class Reservation:
         return replace(self, state=state, **changes)
 
 
-def read_grant(dataset: str, kind: GrantKind, parameters: Mapping[str, Exact | None], texts: Mapping[str, str | None], time: str) -> Grant:
-    """A new grant from what a user wrote; whatever is missing, superfluous or inexact is refused."""
+def read_grant(
+    dataset: str, kind: GrantKind | None, parameters: Mapping[str, Exact | None], texts: Mapping[str, str | None], time: str
+) -> Grant:
+    """A new grant from what a user wrote; whatever is missing, superfluous or inexact is refused. kind None: by the numbers."""
+    if kind is None:
+        kind = "zcdp" if parameters["rho"] is not None else "approximate" if parameters["delta"] is not None else "pure"
     if kind not in GRANT_NEEDS:
         raise InvalidParameter(f"kind must be one of {', '.join(map(repr, GRANT_NEEDS))}. Got {kind!r}.")
     needed = GRANT_NEEDS[kind]

@@ -21,7 +21,8 @@ from holdfast.lattices import Lattice, lattice
 from holdfast.lattices.grid_rounding import movement, to_grid
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
-from holdfast.publication.pipeline import EMBEDDED, RecordedIn, release
+from holdfast.publication.booking import EMBEDDED, RecordedIn
+from holdfast.publication.pipeline import release
 from holdfast.publication.release import Release
 from holdfast.randomness import NoiseKey
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity, same_invariants_sensitivities
@@ -63,7 +64,7 @@ def answer(
     release_id: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = 0,
+    allow_exposed: int = 0,
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,

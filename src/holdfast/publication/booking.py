@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
@@ -34,6 +34,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
+from holdfast.ledger.embedded import find_ledger
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
 from holdfast.publication.folder import Output, output_problem, put_in_place
@@ -51,13 +52,29 @@ from holdfast.wording.endings import (
     NOTHING_BEGUN,
     PUBLISHED_UNCHARGED,
     Stands,
+    already_over,
     not_resumable,
     standing_sentences,
     unclosed_sentences,
+    unsaved_sentences,
 )
 
 if TYPE_CHECKING:
     from holdfast.ledger.values import Reservation
+
+EMBEDDED: Final = "embedded"
+RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
+"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
+
+
+def find_book(ledger: RecordedIn) -> Ledger | NewLedger | None:
+    """Return the ledger of a release from Python. The embedded one is that of the working directory, or of HOLDFAST_LEDGER."""
+    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
+        raise InvalidParameter(
+            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
+            field="ledger",
+        )
+    return find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +101,14 @@ class ChargedAccount:
         found = self.ledger.reservation(self.dataset, release_id)
         if found is not None and found.state != "voided":
             check_resumable(found, resume)
+
+    def check_unsaved(self, release_id: str) -> None:
+        """As `check_id`, for Python, which resumes nothing: say how a release that was drawn can still be saved, or given up."""
+        self.ledger.check_witness()
+        found = self.ledger.reservation(self.dataset, release_id)
+        if found is not None and found.is_open:
+            raise WrongState(unsaved_sentences(self.dataset, release_id, is_complete=found.state not in ("reserved", "drawing")))
+        self.check_id(release_id)
 
     def check_takes_estimates(self) -> None:
         """Refuse a promise that has no sum where there is a limit to keep."""
@@ -144,6 +169,10 @@ class Booking(ABC):
     def output_failure(self, error: OSError, output: Output) -> Exception:
         """What to tell when the folder could not be written."""
         return output_problem(error, output.folder)
+
+    def check_unpublished(self) -> None:
+        """Refuse to write what is published already, or was given up."""
+        return None
 
     def check_copy(self) -> None:
         """Refuse where a copy of the release could be saved without its spend, or would hold a secret."""
@@ -209,7 +238,8 @@ class Booked(Booking):
                     f"The entry of {self.reservation.release_id!r} in the ledger was changed while it was used. Nothing was published. Run "
                     "`holdfast ledger verify`."
                 )
-            check_resumable(current, resume=True)
+            if not current.is_open:
+                raise IdenticalRelease(already_over(current.release_id, current.state))
             self.reservation = current
             if not self.is_staged:
                 remove_unfinished(temporary)  # of an interrupted run of this very release
@@ -275,6 +305,11 @@ class Booked(Booking):
     def output_failure(self, error: OSError, output: Output) -> Exception:
         left = "The finished folder waits beside it under another name." if self.is_staged else "Nothing was left behind."
         return output_problem(error, output.folder, f"{left} Its charge is in the ledger: resume with --resume when that is fixed.")
+
+    def check_unpublished(self) -> None:
+        current = self.ledger.reservation(self.reservation.dataset, self.reservation.release_id)
+        if current is not None and current.head == self.entry and not current.is_open:
+            raise IdenticalRelease(already_over(current.release_id, current.state))
 
     def check_copy(self) -> None:
         raise LedgerProblem("A release that is charged to a ledger cannot be pickled or copied. Save it, and use the folder.")

@@ -13,17 +13,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from holdfast.cellkey import NoiseLaw, PerturbationRow, PerturbationTable, Perturbed, RecordKeys, truncated_laplace
+from holdfast.cellkey import NoiseLaw, PerturbationRow, PerturbationTable, Perturbed, truncated_laplace
 from holdfast.cellkey.design import Design
 from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
-from holdfast.errors import HoldfastError, LedgerProblem, OutputExists, OutputProblem
+from holdfast.errors import HoldfastError, InvalidParameter, LedgerProblem, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.state import sync_folder
 from holdfast.ledger.values import Reservation, text_of
-from holdfast.publication.booking import Unbooked, after_publication
+from holdfast.publication.booking import RecordedIn, Unbooked, after_publication, find_book
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
+from holdfast.publication.order import UNNAMED
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from holdfast.tables.formats import save_frame
 from holdfast.tables.formulas import is_formula
@@ -54,8 +55,6 @@ SHOWN_ROWS = 60
 SCHEMA = "holdfast-cellkey/1"
 OTHER_RECORDS = "other_records"
 """The fact of a release that says why its records are others than those of earlier data sets."""
-UNKNOWN = "unknown"
-"""The secret behind a column of keys."""
 
 
 def check_fields(table: PerturbationTable, *, name: str, law: Design | None = None) -> dict[str, Any]:
@@ -177,19 +176,6 @@ def check_place(folder: Path) -> None:
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
 
 
-def noise_facts(made: Perturbed, table: PerturbationTable, keys: RecordKeys | None, *, column: str) -> dict[str, str]:
-    """What fixes the noise of a set of records, for the ledger, which compares it.
-
-    The secret, which is not known for a column of keys; the name of the column of keys, or of the identifiers that keys were made from; the
-    rule for cell keys; and a digest of the perturbation table's law and bounds, whatever file they were read from. Whether a column of the
-    same name still holds the same values is not compared.
-    """
-    rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
-    digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
-    rule = ", ".join(f"{name} {made.settings[name]}" for name in ("record_keys", "modulus", "size", "mixed"))
-    return {"secret": UNKNOWN if keys is None else keys.fingerprint, "column": column, "rule": rule, "table": digest}
-
-
 def _other_noise(
     earlier: Sequence[Reservation], dataset: str, noise: Mapping[str, str], allowed: bool, other_records: str | None
 ) -> list[str]:
@@ -241,6 +227,26 @@ def standing(
     return tell
 
 
+def save_perturbed(
+    made: Perturbed,
+    folder: Path,
+    *,
+    release_id: str | None,
+    dataset: str | None,
+    ledger: RecordedIn,
+    other_noise: bool,
+    other_records: str | None,
+) -> Path:
+    """Publish tables from Python: `Perturbed.save`, with its defaults."""
+    book = find_book(ledger)
+    check_place(folder)
+    if book is not None:
+        book.check_witness()
+    names = {"release_id": release_id or folder.name, "dataset": dataset or made.dataset or UNNAMED}
+    publish_perturbed(made, folder, ledger=book, other_noise=other_noise, other_records=other_records, **names)
+    return folder
+
+
 def publish_perturbed(
     made: Perturbed,
     folder: Path,
@@ -248,32 +254,33 @@ def publish_perturbed(
     release_id: str,
     dataset: str,
     ledger: Ledger | NewLedger | None,
-    noise: Mapping[str, str],
-    is_private: bool = True,
-    allow_other_noise: bool = False,
+    other_noise: bool = False,
     other_records: str | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """Write the folder of published tables, recorded in the ledger as a cell key release; its fields, and the ledger's entry.
 
-    Given:       noise: what `noise_facts` gives. other_records: why these are other records than those of other data sets in the ledger
-                 whose noise is another; recorded there.
+    Given:       other_records: why these are other records than those of other data sets in the ledger whose noise is another; recorded
+                 there.
     Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. What is stopped before the folder is
                  complete is voided: the same command may be run again. No guarantee is added to the account.
-    Refused:     noise that is another than that of earlier cell key releases: of the data set, unless allow_other_noise; of any other in
-                 the ledger, unless allow_other_noise or other_records. Asked in the transaction that records the release.
+    Refused:     noise that is another than that of earlier cell key releases: of the data set, unless other_noise; of any other in
+                 the ledger, unless other_noise or other_records. Asked in the transaction that records the release. Tables of which
+                 nothing says what fixes their noise.
     """
+    if not made.noise:
+        raise InvalidParameter("These tables do not say what fixes their noise. Save what hf.cellkey.perturb returned.")
     output = Output(folder)
     check_place(folder)
     codes = {column: frame.column(column).to_pylist() for frame in made.tables.values() for column in frame.column_names[:-1]}
     if risky := [column for column, texts in codes.items() if any(map(is_formula, (column, *texts)))]:
         logger.warning("%s", formulas_warning(risky, can_mark=False))
-    fields = {"release": {"id": release_id, "dataset": dataset, "private": is_private}, **perturbed_fields(made)}
+    fields = {"release": {"id": release_id, "dataset": dataset, "private": made.is_private}, **perturbed_fields(made)}
     book = ledger.make() if isinstance(ledger, NewLedger) else ledger
     held = None
     if book is not None:
-        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(noise)}
+        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(made.noise)}
         facts |= {} if other_records is None else {OTHER_RECORDS: text_of(other_records, "other_records")}
-        held, other = _reserve(book, dataset, release_id, facts, allow_other_noise)
+        held, other = _reserve(book, dataset, release_id, facts, other_noise)
         fields["text"] += [other_noise_sentence(other)] if other else []
     fields["release"]["ledger"] = None if held is None else held.head
     try:

@@ -41,7 +41,7 @@ class Order:
     revises: tuple[str, tuple[KeptRow, ...]] | None = None
     """(identifier, kept rows) of the earlier release of the same population that this one revises."""
     allow_exposed: int | None = None
-    """How many cells may be published as they are because the kept totals fix them; None: any number."""
+    """How many cells may be published as they are because the kept totals fix them; None: nothing is drawn, or it was not asked."""
     office: str | None = None
     """Who publishes it."""
     approver: str | None = None
@@ -50,7 +50,8 @@ class Order:
     """Earlier releases of the data set with which it shares no person, and why."""
 
     def __post_init__(self) -> None:
-        check_allow_exposed(self.allow_exposed)
+        if self.allow_exposed is not None:
+            check_allow_exposed(self.allow_exposed)
         check_identifier(self.release_id)
         check_date(self.date)
         _check_revision(self.release_id, self.revises)
@@ -90,8 +91,9 @@ def check_identifier(release_id: str | None) -> str:
     return release_id
 
 
-def check_allow_exposed(number: int | None) -> None:
-    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
+def check_allow_exposed(number: int) -> None:
+    """Raise unless it is a number of cells. Neither Python nor run files have a word for any number."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise InvalidParameter(f"allow_exposed is a number of cells, such as 236. Got {number!r}.", field="allow_exposed")
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,26 +18,27 @@ from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
 from holdfast.errors import HoldfastWarning, InvalidParameter
 from holdfast.invariants.constraints import Constraint
-from holdfast.ledger import Ledger, NewLedger
 from holdfast.ledger.disjoint import Disjoint
-from holdfast.ledger.embedded import find_ledger
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
+    EMBEDDED,
     Booked,
     Booking,
     ChargedAccount,
+    RecordedIn,
     begin,
     check_begun_here,
     check_recorded,
     check_resumable,
     check_same,
+    find_book,
     resume_release,
     secret_from_environment,
 )
 from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.maps import check_folder_map
-from holdfast.publication.order import UNNAMED, Order
+from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
 from holdfast.publication.publishing import check_writable, complete
 from holdfast.publication.release import Release
@@ -47,10 +47,6 @@ from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
-
-EMBEDDED: Final = "embedded"
-RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
-"""Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
 
 
 def release(
@@ -63,7 +59,7 @@ def release(
     *,
     dataset: str | None = None,
     date: str | None = None,
-    allow_exposed: int | None = 0,
+    allow_exposed: int = 0,
     office: str | None = None,
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
@@ -71,11 +67,18 @@ def release(
 ) -> Release:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
+    The release is charged now. Call save(), or the charge is lost:
+
+        import holdfast as hf
+        table = hf.Table.from_counts("counties.csv", cells=["state", "county"], count="population")
+        release = hf.release(table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="counties-2030")
+        release.save("out")
+
     Given:       a table, the kept constraints, a mechanism. `key=None` takes a fresh secret key and erases it; a test key marks the release
                  as not private. `release_id` names the release (letters, digits, . _ -); `date`, `office` and `approver` (who publishes it,
                  who approved it) are written on card and statement as given.
                  `allow_exposed` is how many true counts may be published because the kept totals fix them; any other number of them is
-                 refused before anything is charged. None allows any number.
+                 refused before anything is charged.
                  Budget of `dataset` (by default the table's name, or that of its file) is reserved in the `ledger` before anything is
                  drawn, and `save` commits it; the key is then always a fresh one. "embedded" is what the command uses where none is
                  named: that of HOLDFAST_LEDGER, else holdfast-ledger.sqlite, here in the working directory, made if needed. With
@@ -94,24 +97,20 @@ def release(
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
+    check_allow_exposed(allow_exposed)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
-    check_mechanism(mechanism)
+    check_mechanism(mechanism, "A release")
     made = plan_release(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
 
 
 def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> ChargedAccount | None:
     """Where a release from Python is charged; None without a ledger. What it would refuse is refused before anything is prepared."""
-    if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
-        raise InvalidParameter(
-            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
-            field="ledger",
-        )
-    if isinstance(ledger, str) and key is not None and not key.is_private:
+    if ledger == EMBEDDED and key is not None and not key.is_private:
         return None
-    book = find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger
+    book = find_book(ledger)
     if book is None:
         return None
     if key is not None:
@@ -125,7 +124,7 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
             field="release_id",
         )
     account = ChargedAccount(book, dataset, secret_from_environment())
-    account.check_id(release_id)
+    account.check_unsaved(release_id)
     return account
 
 

@@ -354,9 +354,10 @@ def plan(
     return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
 
 
-def check_mechanism(mechanism: Mechanism) -> None:
+def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
+    """Raise if the argument is not a mechanism. `what`: what needs one."""
     if not isinstance(mechanism, Mechanism):
-        raise InvalidParameter(f"A plan needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+        raise InvalidParameter(f"{what} needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
 
 
 def prepare(

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 def publish(release: Release, output: Output) -> Path:
     """Write the folder, whole or not at all, commit the spend, and give the folder its name."""
+    release.booking.check_unpublished()
     check_writable(output, release.plan, release.id)
     complete(release.booking, output, release)
     return output.folder

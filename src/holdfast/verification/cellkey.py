@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,10 +23,11 @@ from holdfast.publication.public_files import folder_problems
 from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
+from holdfast.verification.verified import VerifiedCellKeys
 from holdfast.wording.cellkey import other_noise_sentence
-from holdfast.wording.verification import cell_key_sentences
 
-_NOISE_PARTS = ("secret", "rule", "table")
+_NOISE_PARTS = ("secret", "column", "rule", "table")
+"""What `Perturbed.noise` has, in its order."""
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
 
@@ -80,22 +80,6 @@ class CellKeyCard(CardPart):
 assert SCHEMA in CellKeyCard.model_json_schema()["properties"]["schema"].values()
 
 
-@dataclass(frozen=True)
-class VerifiedCellKeys:
-    """What was checked of tables by the cell key method and found in order. They promise no differential privacy and keep no totals."""
-
-    tables: int
-    cells: int
-    files: int
-    private: bool
-    recomputed: tuple[str, ...]
-    """What was made again and found equal."""
-    method: str = "cell keys"
-
-    def __str__(self) -> str:
-        return "\n".join(cell_key_sentences(asdict(self)))
-
-
 def verify_cell_keys(place: Path, against: object, signer: object) -> VerifiedCellKeys:
     """Check a folder that `holdfast cellkey perturb` wrote; VerificationFailed unless files, tables, sentences and page fit together."""
     if against is not None:
@@ -113,6 +97,7 @@ def verify_cell_keys(place: Path, against: object, signer: object) -> VerifiedCe
     if found:
         _fail(found)
     return VerifiedCellKeys(
+        release_id=card.release.id,
         tables=len(card.tables),
         cells=sum(table.cells for table in card.tables),
         files=len(card.files),
@@ -197,7 +182,7 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
     for name in ("tables", "gaps", "distance_text"):
         if said[name] != json.loads(json.dumps(made[name])):
             yield f"{CARD}: {name} does not follow from the tables"
-    other = [[other_noise_sentence(parts)] for size in (1, 2, 3) for parts in combinations(_NOISE_PARTS, size)]
+    other = [[other_noise_sentence(parts)] for size in range(1, 5) for parts in combinations(_NOISE_PARTS, size)]
     if said["text"] not in ([*made["text"], *more] for more in ([], *other)):
         yield f"{CARD}: text is not that of these settings"
     page = perturbed_html({"release": said["release"], **made, "text": said["text"]})

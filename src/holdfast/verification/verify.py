@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -54,11 +54,9 @@ from holdfast.tables.machine import check_memory
 from holdfast.tables.readers import open_source
 from holdfast.verification.inert import not_inert
 from holdfast.verification.official import compare_with
-from holdfast.verification.recompute import DECLARED, ONLY_SIGNED, Recomputed, recompute
-from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence, verified_sentences
-
-if TYPE_CHECKING:
-    from holdfast.verification.cellkey import VerifiedCellKeys
+from holdfast.verification.recompute import DECLARED, Recomputed, recompute
+from holdfast.verification.verified import Verified
+from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence
 
 Array: TypeAlias = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -71,34 +69,6 @@ MAX_SHOWN = 10
 """Differences listed in a message; the rest is counted."""
 
 
-@dataclass(frozen=True)
-class Verified:
-    """What was checked and found in order."""
-
-    release_id: str
-    cells: int
-    totals: int
-    files: int
-    private: bool
-    signed_by: str | None
-    """The key that signed the card, where the reader named it as the signer's; else None."""
-    unchecked_key: str | None
-    """A key whose signature the card carries, and of which nobody said whose it is."""
-    official_totals: int | None
-    suppressed: bool
-    recomputed: tuple[str, ...]
-    """What was made again and found equal."""
-    left: tuple[str, ...]
-    """What could not be, and why."""
-    only_signed: tuple[str, ...] = ONLY_SIGNED
-    """Fields of the card that follow from nothing else: only a signature protects them."""
-    declared: tuple[str, ...] = ()
-    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
-
-    def __str__(self) -> str:
-        return "\n".join(verified_sentences(asdict(self)))
-
-
 def verify(
     folder: str | os.PathLike[str],
     against: Table | str | os.PathLike[str] | None = None,
@@ -106,7 +76,7 @@ def verify(
     signer: str | os.PathLike[str] | None = None,
     strict: bool = False,
 ) -> Verified:
-    """Check a published folder.
+    """Check a published folder. Of tables by the cell key method, check what follows from them; the result is a `VerifiedCellKeys`.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with kept, name, total, such as kept.csv.
@@ -118,19 +88,6 @@ def verify(
                  that in sentences. What follows from nothing (ONLY_SIGNED) a signature alone protects; how far one person can move
                  real-valued answers (DECLARED) is taken as declared.
     """
-    place = _check_arguments(folder, against, signer)
-    with _escape_messages():
-        return _verify_folder(place, against, signer, strict)
-
-
-def verify_folder(
-    folder: str | os.PathLike[str],
-    against: Table | str | os.PathLike[str] | None = None,
-    *,
-    signer: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-) -> Verified | VerifiedCellKeys:
-    """As `verify`; of tables by the cell key method what can be checked of them."""
     place = _check_arguments(folder, against, signer)
     with _escape_messages():
         if not _holds_cell_keys(place):
@@ -399,8 +356,8 @@ def _show_problems(found: list[str]) -> str:
 def _read_card(place: Path) -> Card:
     if _holds_cell_keys(place):
         raise VerificationFailed(
-            f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. What can be "
-            "checked of them, the command `holdfast verify` checks; in Python, holdfast.verification.verify.verify_folder."
+            f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. They can be "
+            "verified; nothing else can be read from them."
         )
     try:
         text = read_json_text(place / CARD)

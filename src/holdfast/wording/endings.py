@@ -151,6 +151,28 @@ SECRET_ELSEWHERE = (
 )
 
 
+def unsaved_sentences(dataset: str, release_id: str, is_complete: bool) -> str:
+    """Explain what to do with a release that Python is asked to draw and that was begun before. `is_complete`: its folder was written."""
+    if is_complete:
+        return (
+            f"The release {release_id!r} was drawn, and its save was interrupted. Call save() again on what hf.release returned, with the "
+            "same folder. If that is gone, finish it with `holdfast release RUN_FILE --resume` and a run file that says the same."
+        )
+    command = shlex.join(["holdfast", "ledger", "void", dataset, release_id])
+    return (
+        f"The release {release_id!r} was drawn but not saved. Call save() on what hf.release returned. If that is gone, its charge stays "
+        f"spent: void it with `{command} --reason ...` (in Python Ledger.void), and use a new release_id. If the command began it, resume "
+        "it with `holdfast release RUN_FILE --resume`."
+    )
+
+
+def already_over(release_id: str, state: str) -> str:
+    """Explain why a release that was drawn is not written: it is published, or was given up."""
+    if state.startswith("voided"):
+        return f"The release {release_id!r} was voided in the ledger, so it is not written. Release under a new id."
+    return f"The release {release_id!r} is already published. It is not written a second time: copy the folder it was saved in."
+
+
 def not_resumable(release_id: str, is_sealed: bool, is_secret_given: bool) -> str:
     """Explain why a release cannot be resumed, and what becomes of its charge."""
     if not is_sealed:
