@@ -150,7 +150,7 @@ class Ledger:
         again: bool = False,
         now: str | None = None,
     ) -> Event:
-        """Grant a budget for what one protected unit changing cell may lose to all releases of a data set together.
+        """Grant a budget for what one person (or what `protect` names) changing cell may lose to all releases of a data set together.
 
         Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact. Grants of one data set add up and
                      share kind, protect and delta. "pure" takes pure releases only. again: one that stands already is meant to add to it.

@@ -127,9 +127,9 @@ class Readable(Frames):
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
         """
-        from holdfast.publication.view import publication_view
+        from holdfast.publication.view import make_view
 
-        return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
+        return make_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
 
     def _repr_html_(self) -> str:
         from holdfast.wording import describe
