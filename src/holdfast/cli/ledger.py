@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.endings import stands
-from holdfast.errors import LedgerBroken, LedgerProblem
+from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
     from holdfast.ledger import Ledger, NewLedger
@@ -129,6 +129,8 @@ def grant(
     kind: GrantKind = "zcdp" if rho is not None else "approximate" if delta is not None else "pure"
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
+    if not any(value is not None for value in given.values()):
+        raise InvalidParameter("No budget given. Use --epsilon, --epsilon with --delta, or --rho.")
     read_grant(name_of(dataset, "dataset"), kind, given, texts, "")  # refused before a ledger is made
     place = _place(ledger)
     before = _grants(place, dataset)
@@ -300,6 +302,8 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
     from holdfast.wording.ledger import exposed_text, ledger_screen
 
     account = book.account(dataset)
+    if account.protect is None:
+        raise account.unknown(book.datasets())
     if not as_json:
         print(ledger_screen(account, book.last_event()))
         return

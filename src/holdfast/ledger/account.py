@@ -23,7 +23,7 @@ that declares nothing joins all of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, cast
@@ -228,6 +228,11 @@ class Account:
         charges = {seq: getattr(costs, where) for seq, costs in said.items()}
         costs = {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted}
         return max((sum((costs[seq] for seq in part), Fraction(0)) for part in self._overlaps.components()), default=Fraction(0))
+
+    def unknown(self, datasets: Sequence[str]) -> NoGrant:
+        """The refusal of a question about a data set that the ledger does not have; these it has."""
+        known = f"It has: {', '.join(datasets)}." if datasets else "It has none yet."
+        return NoGrant(f"The ledger has no data set {self.dataset!r}. {known}")
 
     def no_grant(self) -> NoGrant:
         """The refusal of a data set that nobody granted a budget."""
