@@ -277,7 +277,7 @@ class TestVerifyAndVoid:
         assert json.loads(run("ledger", "verify", "--json").out) == {"problems": [], "head": head, "compared_with": seen}
         run("release", "run.toml", "-o", "free", "--no-ledger")
         assert "says that no ledger was used" in run("ledger", "verify", "free").err
-        assert "is no card that can be read" in run("ledger", "verify", "run.toml").err
+        assert "is not a readable card" in run("ledger", "verify", "run.toml").err
 
     def test_a_changed_row_and_a_cut_tail(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(*GRANT)

@@ -229,13 +229,11 @@ WRONG: list[tuple[str, str, str]] = [
      'line 8, release.mechanism: this key is missing. Write mechanism = "generalized-laplace".'),
     ("mechanism", DESIGN.replace("-laplace", "-laplac"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression", '
-     '"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". '
+     '"conditional", "suppression". '
      'Got "generalized-laplac". Did you mean generalized-laplace?'),
     ("mechanism unbuilt", DESIGN.replace("generalized-laplace", "topdown"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression", '
-     '"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". Got "topdown".'),
+     '"conditional", "suppression". Got "topdown".'),
     ("per", DESIGN.replace('"distance"', '"persons"'),
      'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
     ("per list", DESIGN.replace('"distance"', "[]"),

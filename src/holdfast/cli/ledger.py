@@ -169,7 +169,7 @@ def show(
     ledger: Place = None,
     as_json: AsJson = False,
 ) -> None:
-    """All balances; or, of one data set, what was granted, what each release cost, what is left, what is exposed."""
+    """List all balances; or show what a data set was granted, what each release cost, what is left and what is exposed."""
     from holdfast.wording.ledger import balances_screen
 
     book = _open(ledger)
@@ -214,7 +214,7 @@ def accept_restore(
     witness: Witnessed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a ledger that was put back to an older copy, or is gone; every release that a witness saw is charged again."""
+    """Continue with a ledger that was put back to an older copy, or is gone; every release that a witness saw is charged again."""
     from holdfast.ledger import Ledger
     from holdfast.wording.endings import ACCEPTED
     from holdfast.wording.ledger import accepted_sentence
@@ -288,7 +288,7 @@ def _read_declarations(cards: list[Path], signer: Path | None) -> list[tuple[str
             if not isinstance(head, str | None):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
+            raise LedgerProblem(f"{path.name!r} is not a readable card. Give card.json files or published folders.") from None
         if signer is not None:
             check_signer(path, signer)
         if head is None:

@@ -429,7 +429,7 @@ class Ledger:
         return {name: None if mark is None else mark.head for name, mark in found.items()}
 
     def accept_restore(self, *, approver: str, reason: str) -> list[Seen]:
-        """Go on with a ledger that was put back to an older copy; the releases that it had lost, which are charged again.
+        """Continue with a ledger that was put back to an older copy; return the releases that it had lost, which are charged again.
 
         Guarantees:  every release that a witness saw counts, and its name is used up; where random words were drawn, no void gives the
                      charge back. Recorded with who accepted it and why. LedgerProblem where nothing was put back.

@@ -162,7 +162,7 @@ class OneSumLaplace:
     Reference:   [theory R4]; the proof is in this module's text, the slow form is `one_sum_laplace_oracle`.
     """
 
-    name = "one sum, Laplace: geometric vectors and moved stars"
+    name = "geometric vectors and moved stars"
 
     def __init__(self, cells: int, epsilon: Fraction) -> None:
         self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")
