@@ -53,6 +53,19 @@ def refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], st
     return message
 
 
+ANSWER = """\
+[answer]
+source = "counties.csv"
+cells = ["state", "county"]
+value = "population"
+sensitivity = "1"
+public = true
+[keep]
+margins = [["state"]]
+[release]
+id = "rates"
+mechanism = "projected-gaussian"
+"""
 LAPLACE = ['mechanism = "generalized-laplace"']
 GAUSSIAN = ['mechanism = "generalized-gaussian"']
 
@@ -335,6 +348,9 @@ WRONG: list[tuple[str, str, str]] = [
     ("one word of a mechanism", DESIGN.replace("generalized-laplace", "laplace"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", "conditional", '
      '"suppression". Got "laplace". Did you mean generalized-laplace?'),
+    ("one word of a mechanism for answers", ANSWER.replace("projected-gaussian", "laplace"),
+     'line 11, release.mechanism: must be one of "projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". '
+     'Got "laplace". Did you mean projected-laplace or extended-laplace?'),
     # the whole file
     ("a key of very many parts", DESIGN + "a" + ".a" * 20_000 + " = 1\n",
      "this is not TOML: nested too deep. "),

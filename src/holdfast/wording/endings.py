@@ -105,7 +105,9 @@ def standing_sentences(state: str | None, resumable: bool, command: str, dataset
     if state in ("staged", "committed"):
         return f"The release is charged and complete, and not yet under its name. Publish it with: {resume}"
     if state == "reserved":
-        able = f"Resume it with: {resume} Or take it back with: {void}" if resumable else f"It cannot be resumed without HOLDFAST_KEY: {void}"
+        able = (
+            f"Resume it with: {resume} Or take it back with: {void}" if resumable else f"It cannot be resumed without HOLDFAST_KEY: {void}"
+        )
         return f"The charge is reserved in the ledger; nothing was drawn or published. {able}"
     able = (
         f"Resume it with: {resume} (the same noise is drawn)"
