@@ -15,10 +15,11 @@ import pytest
 import typer
 
 import holdfast as hf
-from holdfast.cellkey import Design, KeySpace, Perturbed, read_table, write_table
+from holdfast.cellkey import Design, KeySpace, read_table, write_table
 from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
+from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.diagnose import diagnose
 from holdfast.publication.release import Release
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
@@ -75,9 +76,9 @@ COMMANDS: dict[str, Pair] = {
     ),
     "cellkey check": Pair((read_table,), {"table"}, {"path"}),
     "cellkey perturb": Pair(
-        (read_table, hf.cellkey.perturb, Perturbed.save),
+        (read_table, hf.cellkey.perturb, save_perturbed),
         {"source", "no_ledger", "modulus", "mix", "rescale"},  # in Python ledger=None, CellKeys, PerturbationTable.rescaled
-        {"path", "data", "folder", "query", "reading"},
+        {"path", "data", "folder", "made", "query", "reading"},
         {"keys": "32 bits on both sides, as a text and as None"},
     ),
 }

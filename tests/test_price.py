@@ -101,6 +101,16 @@ class TestPlan:
         assert said.code == 0
         assert "Price      The release would be refused: " in said.out
 
+    def test_what_is_left_counts_a_release_that_is_published(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        run(*GRANT)
+        interrupt(run, monkeypatch)
+        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["left"] == "1", "resumed, it is not charged again"
+        assert run("ledger", "void", "towns", "r1", "--reason", "a test").code == 0
+        assert run("release", a_run("r2"), "-o", "out").code == 0
+        price = json.loads(run("plan", "run.toml", "--json").out)["price"]
+        assert (price["spent"], price["left"]) == ("1", "0")
+        assert "already holds the release 'r2'" in price["problem"]
+
     @pytest.mark.parametrize("end", ["published", "voided"])
     def test_an_id_that_is_used_up_would_be_refused(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, end: str) -> None:
         if end == "published":

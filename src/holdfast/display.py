@@ -58,6 +58,16 @@ def nearest(word: str, known: Iterable[str], form: str = "{}") -> str:
     return f"Did you mean {form.format(plain[close[0]])}? " if close else ""
 
 
+MOST_COMPARED = 5_000
+"""Codes among which one that is misspelt is looked for."""
+
+
+def nearest_code(code: str, codes: Collection[str]) -> str:
+    """Advice on a code that a column does not have."""
+    near = nearest(code, codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
+    return f"{near}Codes match exactly."
+
+
 def named_codes(codes: Iterable[tuple[str, str]]) -> str:
     """ "state=17, county=031", from pairs of column and code; two different lists of pairs never get the same text.
 

@@ -318,6 +318,9 @@ class TestBadInput:
         assert ran.code == 2
         assert ran.out == ""
 
+    def test_a_question_ends_as_one(self, run: Callable[..., Ran]) -> None:
+        assert run("ver").err == "holdfast: No such command 'ver'. Did you mean 'verify'? See: holdfast --help\n"
+
 
 class TestPlanSeesNoCount:
     def test_the_plan_of_two_tables_with_the_same_cells(self, work: Path, run: Callable[..., Ran]) -> None:

@@ -74,7 +74,7 @@ def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--where", "county = '999'"], 2, "No cell meets the condition"),
+        (["--where", "county = '999'"], 2, "'999' is not a code of the column 'county'"),
         (["--where", "county = '031'", "--level", "1"], 2, "between 0 and 1"),
         (["--where", "county ="], 2, "cannot be used"),
         (["--where", "town = 'a'"], 2, "no column"),

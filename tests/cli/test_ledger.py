@@ -98,7 +98,7 @@ class TestGrantAndShow:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ((), "epsilon is missing"),
+            ((), "No budget given. Use --epsilon, --epsilon with --delta, or --rho."),
             (("--delta", "1e-6"), "epsilon is missing"),
             (("--rho", "1", "--epsilon", "1"), "epsilon must be left out"),
             (("--epsilon", "nothing"), "epsilon"),
@@ -120,7 +120,7 @@ class TestGrantAndShow:
     def test_unknown_data_sets_and_places(self, run: Run, tmp_path: Path) -> None:
         run(*GRANT)
         assert run("ledger", "show", "countys").code == LEDGER_PROBLEM
-        assert "No budget was granted for the data set 'countys'" in run("ledger", "show", "countys").err
+        assert run("ledger", "show", "countys").err == "holdfast: The ledger has no data set 'countys'. It has: counties.\n"
         missing = run("ledger", "show", "--ledger", tmp_path / "nowhere.db")
         assert (missing.code, missing.out) == (LEDGER_PROBLEM, "")
         assert not (tmp_path / "nowhere.db").exists()
@@ -277,7 +277,7 @@ class TestVerifyAndVoid:
         assert json.loads(run("ledger", "verify", "--json").out) == {"problems": [], "head": head, "compared_with": seen}
         run("release", "run.toml", "-o", "free", "--no-ledger")
         assert "says that no ledger was used" in run("ledger", "verify", "free").err
-        assert "is no card that can be read" in run("ledger", "verify", "run.toml").err
+        assert "is not a readable card" in run("ledger", "verify", "run.toml").err
 
     def test_a_changed_row_and_a_cut_tail(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(*GRANT)

@@ -89,6 +89,7 @@ def test_constraints_without_levels_are_written_as_before() -> None:
 @pytest.mark.parametrize(
     ("universe", "name", "match"),
     [
+        (people(), "conty", r"there is no column 'conty'\. Did you mean 'county'\? The table has"),
         (people(), "nation", "Levels of its hierarchies: region, county, adult or not, age group"),
         (Universe.product({"county": Hierarchy.from_parents(REGIONS), "sex": ["F", "M"]}), "0", "there is no column '0'"),
         (

@@ -220,7 +220,7 @@ def test_disjoint_releases_cost_the_dearest(small: Ledger) -> None:
     reserve(small, "north", "0.6")
     reserve(small, "south", "0.7", **apart("north"))
     assert small.balance(DATA).spent == Fraction(7, 10)
-    with pytest.raises(BudgetExceeded, match=r"0\.6 is spent on any one person of this release, 0\.4 is left, 0\.5 was asked"):
+    with pytest.raises(BudgetExceeded, match=r"0\.6 is already spent, 0\.4 is left, 0\.5 was asked"):
         reserve(small, "north-2", "0.5", **apart("south"))
     reserve(small, "north-2", "0.4", **apart("south"))
     with pytest.raises(BudgetExceeded):  # it overlaps both, so that all are one component

@@ -83,10 +83,11 @@ class TestTakingBack:
                 ledger.take_back(name, **WHO)
             assert "ledger grant" not in str(caught.value)
 
-    def test_the_refusal_names_what_is_protected(self, ledger: Ledger) -> None:
+    def test_the_refusal_calls_a_household_no_person(self, ledger: Ledger) -> None:
         ledger.grant("homes", kind="pure", epsilon="1", protect="household", **WHO)
-        with pytest.raises(BudgetExceeded, match="0 is spent on any one household of this release, 1 is left, 2 was asked for"):
+        with pytest.raises(BudgetExceeded, match="0 is already spent, 1 is left, 2 was asked for") as caught:
             ledger.reserve("homes", "r1", Charge("pure", Fraction(2)), {}, sealed_key=None, input_digest="d", now=NOW)
+        assert "person" not in str(caught.value)
 
     def test_what_is_unspent(self, ledger: Ledger) -> None:
         grant(ledger)

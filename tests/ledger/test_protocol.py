@@ -180,7 +180,7 @@ def test_nothing_is_reserved_without_a_grant(ledger: Ledger) -> None:
 def test_a_refusal_writes_nothing(ledger: Ledger) -> None:
     grant(ledger, "1/10")
     before = rows(ledger)
-    with pytest.raises(BudgetExceeded, match=r"0\.1 was granted, 0 is spent on any one person of this release, 0\.1 is left, 1/9 was"):
+    with pytest.raises(BudgetExceeded, match=r"0\.1 was granted, 0 is already spent, 0\.1 is left, 1/9 was"):
         reserve(ledger, rho="1/9")
     assert rows(ledger) == before
     assert rows(ledger, "holdfast_open_reservations") == []

@@ -14,6 +14,7 @@ import holdfast as hf
 from holdfast.cellkey import KeySpace, PerturbationTable, Perturbed, RecordKeys, perturb, write_table
 from holdfast.errors import InvalidCode, InvalidParameter, LedgerProblem, OutputExists
 from holdfast.ledger import Ledger
+from holdfast.publication.cellkey import save_perturbed
 from tests.running import Run
 
 NOISE = PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}, 2: {-1: "1/4", 0: "1/2", 1: "1/4"}}, 2**16)
@@ -48,7 +49,7 @@ def facts(release_id: str) -> dict[str, Any]:
 def test_what_is_saved_is_what_the_command_writes(run: Run) -> None:
     """The same files and the same facts in the ledger: neither takes the other for other noise."""
     assert run(*WITH_SECRET, "-o", "by-command").code == 0
-    assert make().save("by-python") == Path("by-python")
+    assert save_perturbed(make(), "by-python") == Path("by-python")
     assert facts("by-python") == facts("by-command")
     assert sorted(path.name for path in Path("by-python").iterdir()) == ["ages.csv", "all.csv", "cellkey.json", "report.html"]
     for name in ("ages.csv", "all.csv"):
@@ -64,46 +65,46 @@ def test_what_is_saved_is_what_the_command_writes(run: Run) -> None:
 
 def test_a_second_draw_of_noise_is_refused(run: Run) -> None:
     """It was noticed by the command alone."""
-    make().save("out")
+    save_perturbed(make(), "out")
     other = make(SECRET.derive("other"))
     for dataset in (None, "others"):
         with pytest.raises(LedgerProblem, match="another secret of the record keys"):
-            other.save("again", dataset=dataset)
+            save_perturbed(other, "again", dataset=dataset)
         assert not Path("again").exists()
     SECRET.derive("other").save("other.json")
     done = run(*("other.json" if word == "secret.json" else word for word in WITH_SECRET), "-o", "again")
     assert (done.code, "another secret of the record keys" in done.err) == (12, True)
     keyed = perturb(SECRET.add("people.csv", "id", KeySpace.bits(32)), TABLES, NOISE)
     with pytest.raises(LedgerProblem, match="another secret of the record keys"):
-        keyed.save("again", dataset="people")  # whose keys a column holds is not known
-    other.save("again", other_noise=True)
+        save_perturbed(keyed, "again", dataset="people")  # whose keys a column holds is not known
+    save_perturbed(other, "again", other_noise=True)
     assert "HAVE OTHER NOISE" in Path("again/report.html").read_text(encoding="utf-8")
-    make(SECRET.derive("third")).save("third", dataset="others", other_records="people abroad")
+    save_perturbed(make(SECRET.derive("third")), "third", dataset="others", other_records="people abroad")
     assert Ledger.open("holdfast-ledger.sqlite").balance("others").cell_key == 1
 
 
 def test_names_and_ledgers() -> None:
     made = make()
-    made.save("out", release_id="r1", dataset="census", ledger=None)
+    save_perturbed(made, "out", release_id="r1", dataset="census", ledger=None)
     assert not Path("holdfast-ledger.sqlite").exists()
     book = Ledger.open("book.sqlite", create=True, needs_grants=False)
-    made.save("two", release_id="r1", dataset="census", ledger=book)
+    save_perturbed(made, "two", release_id="r1", dataset="census", ledger=book)
     assert book.balance("census").cell_key == 1
     with pytest.raises(LedgerProblem, match="'r1'"):
-        made.save("three", release_id="r1", dataset="census", ledger=book)
+        save_perturbed(made, "three", release_id="r1", dataset="census", ledger=book)
     with pytest.raises(OutputExists):
-        made.save("two", ledger=book)
+        save_perturbed(made, "two", ledger=book)
     with pytest.raises(InvalidParameter, match="ledger is 'embedded'"):
-        made.save("three", ledger="book.sqlite")
+        save_perturbed(made, "three", ledger="book.sqlite")  # type: ignore[arg-type]
     assert not Path("holdfast-ledger.sqlite").exists()
-    perturb(SECRET.add("people.csv", "id", KeySpace.bits(32)), TABLES, NOISE).save("four")
+    save_perturbed(perturb(SECRET.add("people.csv", "id", KeySpace.bits(32)), TABLES, NOISE), "four")
     assert Ledger.open("holdfast-ledger.sqlite").datasets() == ["unnamed"]
 
 
 def test_tables_that_perturb_did_not_make() -> None:
     """Nothing would be compared with earlier ones."""
     with pytest.raises(InvalidParameter, match="what fixes their noise"):
-        replace(make(), noise={}).save("out")
+        save_perturbed(replace(make(), noise={}), "out")
     assert not Path("holdfast-ledger.sqlite").exists()
 
 

@@ -292,7 +292,7 @@ class TestIntervals:
             assert " ".join(sentence.split()) in " ".join(made.err.split())
         with pytest.raises(InvalidParameter, match=r"^'women' is the label of code 'F' of column sex\. Write the code\.$"):
             coefficients({"sex": "women"}, universe)
-        with pytest.raises(InvalidParameter, match="No cell meets the condition"):
+        with pytest.raises(InvalidParameter, match="'Ohio' is not a code of the column 'state'"):
             coefficients("state = 'Ohio'", universe)
         swapped = hf.Universe.product({"sex": ["F", "M"]}).with_labels(Labels.of({"sex": {"F": "M", "M": "F"}}))
         assert coefficients("sex = 'F'", swapped).tolist() == [1, 0]  # a code goes before a label

@@ -53,6 +53,19 @@ def refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], st
     return message
 
 
+ANSWER = """\
+[answer]
+source = "counties.csv"
+cells = ["state", "county"]
+value = "population"
+sensitivity = "1"
+public = true
+[keep]
+margins = [["state"]]
+[release]
+id = "rates"
+mechanism = "projected-gaussian"
+"""
 LAPLACE = ['mechanism = "generalized-laplace"']
 GAUSSIAN = ['mechanism = "generalized-gaussian"']
 
@@ -229,13 +242,11 @@ WRONG: list[tuple[str, str, str]] = [
      'line 8, release.mechanism: this key is missing. Write mechanism = "generalized-laplace".'),
     ("mechanism", DESIGN.replace("-laplace", "-laplac"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression", '
-     '"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". '
+     '"conditional", "suppression". '
      'Got "generalized-laplac". Did you mean generalized-laplace?'),
     ("mechanism unbuilt", DESIGN.replace("generalized-laplace", "topdown"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression", '
-     '"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". Got "topdown".'),
+     '"conditional", "suppression". Got "topdown".'),
     ("per", DESIGN.replace('"distance"', '"persons"'),
      'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
     ("per list", DESIGN.replace('"distance"', "[]"),
@@ -334,6 +345,12 @@ WRONG: list[tuple[str, str, str]] = [
      "line 12, release.sign: file 'key.pem' does not exist. "),
     ("release key", DESIGN.replace("epsilon", "epsilom"),
      "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, office, approver, mechanism, "),
+    ("one word of a mechanism", DESIGN.replace("generalized-laplace", "laplace"),
+     'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", "conditional", '
+     '"suppression". Got "laplace". Did you mean generalized-laplace?'),
+    ("one word of a mechanism for answers", ANSWER.replace("projected-gaussian", "laplace"),
+     'line 11, release.mechanism: must be one of "projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". '
+     'Got "laplace". Did you mean projected-laplace or extended-laplace?'),
     # the whole file
     ("a key of very many parts", DESIGN + "a" + ".a" * 20_000 + " = 1\n",
      "this is not TOML: nested too deep. "),
@@ -386,11 +403,12 @@ class TestWhatIsRefused:
         ("name", "message"),
         [
             ("absent.toml", "absent.toml: the run file does not exist. Check the name and the folder."),
+            ("people.csv", "people.csv: this is a table. A run file is needed: holdfast init people.csv"),
             (".", ".: this is a folder. Name the run file in it."),
             ("latin.toml", "latin.toml: the run file is not UTF-8. Save it as UTF-8."),
             ("a\0b", "a\0b: the run file cannot be opened. Check the name, the folder and the rights."),
         ],
-        ids=["absent", "folder", "not UTF-8", "no name"],
+        ids=["absent", "table", "folder", "not UTF-8", "no name"],
     )
     def test_no_run_file(self, name: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(folder)

@@ -28,7 +28,7 @@ DESIGN = """\
 [table]
 source = "counties.csv"            # csv, parquet, or a database URL with a query
 cells  = ["state", "county"]
-count  = "population"              # leave out to tabulate records (then `universe`, `unit`, `max_records`)
+count  = "population"              # leave out to tabulate records (then `universe`, `protect`, `max_records`)
 [keep]
 margins = [["state"]]
 subsets = []                       # by code list, hierarchy node, or condition on a column of integer codes
@@ -36,7 +36,7 @@ subsets = []                       # by code list, hierarchy node, or condition 
 id = "counties-2030-v1"
 mechanism = "generalized-laplace"  # generalized-gaussian, rounded-projection, conditional, suppression
 epsilon = "0.192"
-per = "distance"                       # or "person"
+per = "distance"                   # or "person"
 """
 """The example of the design."""
 

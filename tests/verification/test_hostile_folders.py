@@ -433,7 +433,7 @@ class TestNestedElsewhere:
             put(folder / "card.json")
             done = run("ledger", "verify", folder, "--ledger", tmp_path / "ledger.db")
             assert (done.code, done.out) == (LedgerProblem.exit_code, "")
-            assert "'card.json' is no card that can be read" in done.err
+            assert "'card.json' is not a readable card" in done.err
 
     def test_bounds_of_a_mechanism(self, tmp_path: Path) -> None:
         table = hf.Table(hf.Universe.product({"area": ["a", "b"], "sex": ["F", "M"]}), np.array([1, 2, 3, 4]))

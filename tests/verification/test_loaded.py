@@ -109,6 +109,14 @@ def test_what_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         hf.verify(tmp_path, 3)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="public key"):
         hf.verify(tmp_path, signer=3)  # type: ignore[arg-type]
+    (tmp_path / "table.csv").touch()
+    for ask in (hf.verify, hf.load):
+        with pytest.raises(
+            VerificationFailed, match=r"^'table\.csv' is a file, not a folder\. Give the folder that `holdfast release` wrote\.$"
+        ):
+            ask(tmp_path / "table.csv")
+        with pytest.raises(VerificationFailed, match=r"^There is no folder 'missing'\. Give the folder that `holdfast release` wrote\.$"):
+            ask(tmp_path / "missing")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     with pytest.raises(VerificationFailed, match=r"'empty' has no readable card\.json"):

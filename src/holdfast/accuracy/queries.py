@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import nearest, shorten
+from holdfast.display import nearest, nearest_code, shorten
 from holdfast.errors import InvalidConstraint, InvalidParameter, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.levels import groupings, named_levels, unit_of
@@ -20,8 +20,6 @@ Query = int | str | Mapping[str, Any] | Any
 cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
 cell."""
 LARGEST_COEFFICIENT = 2**24
-MOST_COMPARED = 5_000
-"""Codes among which one that is misspelt is looked for."""
 LEVEL = 0.95
 """Default level of an interval."""
 
@@ -78,8 +76,8 @@ def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
         if unknown:
             if label := universe.labels.taken_for_code(column, unknown[0], codes):
                 raise InvalidParameter(f"{label}. Write the code.")
-            near = nearest(unknown[0], codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
-            raise InvalidParameter(f"{shorten(unknown[0])!r} is not a code of the column {column!r}. {near}Codes match exactly.")
+            near = nearest_code(unknown[0], codes)
+            raise InvalidParameter(f"{shorten(unknown[0])!r} is not a code of the column {column!r}. {near}")
         inside &= np.isin(of_cell, [codes[code] for code in asked])
     if not inside.any():
         raise InvalidParameter("No cell has these codes.")

@@ -57,6 +57,6 @@ def simulated_errors(drawing: Drawing, n: int, key: NoiseKey | None) -> Simulate
     if target.reads is not Reads.NOTHING:
         raise InvalidParameter(
             "What this mechanism publishes depends on the true counts, so other releases can be simulated under a prior only. Give one to "
-            "holdfast.simulate, such as holdfast.priors.Flat()."
+            "holdfast.research.simulate, such as holdfast.research.priors.Flat()."
         )
     return Simulated(Law.of_drawing(drawing).sample(count, key, label="simulated"), "errors", drawing.channel.facts.grid)

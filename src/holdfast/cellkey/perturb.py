@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +63,8 @@ class Perturbed:
     """Tables to publish by name, as pyarrow.Tables of codes and counts, and how they were made.
 
     Tables need not add up: each cell has the noise of its own records. `gaps` says by how much they do not. They are recorded in a ledger
-    by `save` and not before: who publishes what was not saved finds out about a second draw of noise from nobody.
+    when `holdfast.publication.cellkey.save_perturbed` writes them, and not before: of tables published in another way no second draw of
+    noise is noticed.
     """
 
     tables: Mapping[str, Any]
@@ -76,29 +76,6 @@ class Perturbed:
     """False where the keys came from RecordKeys.for_tests."""
     dataset: str | None = None
     """The name of the data: of a Table, or of its file."""
-
-    def save(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        release_id: str | None = None,
-        dataset: str | None = None,
-        ledger: Any = "embedded",
-        other_noise: bool = False,
-        other_records: str | None = None,
-    ) -> Path:
-        """Record the tables in the ledger and write their folder, as `holdfast cellkey perturb` does; an existing folder is refused.
-
-        Given:       release_id: by default the name of the folder. dataset: by default that of the data. ledger: as for hf.release; None
-                     records nothing. other_noise: publish though earlier releases have another secret, column, rule or perturbation
-                     table. other_records: why these are other records than those of other data sets in the ledger; it is recorded.
-        Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it.
-        Refused:     noise that is another than that of earlier cell key releases in the ledger, unless said so.
-        """
-        publication = import_module("holdfast.publication.cellkey")  # a room above this one, loaded when asked for
-        names: dict[str, Any] = {"release_id": release_id, "dataset": dataset, "ledger": ledger}
-        place: Path = publication.save_perturbed(self, Path(folder), **names, other_noise=other_noise, other_records=other_records)
-        return place
 
     @property
     def gaps(self) -> list[Gap]:

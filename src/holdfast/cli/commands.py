@@ -197,7 +197,7 @@ def plan(
     ledger: Annotated[
         str | None, typer.Option(help="The ledger whose balance the price is compared with; by default the release's.")
     ] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Look at no ledger.")] = False,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Ignore the ledger.")] = False,
     target: Annotated[
         list[str] | None,
         typer.Option(help="A largest standard deviation, county=5 or county:sex=7.5: find the least rho and its shares; repeat for more."),
@@ -313,7 +313,7 @@ def release(
         typer.Option(help="The ledger that records it: a file or a postgresql:// URL; by default one beside the run file, made if needed."),
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger; card and pages say so.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that was interrupted.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a release that was interrupted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
@@ -430,8 +430,8 @@ def verify(
     strict: Annotated[bool, typer.Option("--strict", help="Fail if anything could not be compared.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say. Of
-    tables by the cell key method, what can be checked.
+    """Check a published folder from its files alone: checksums, signature, every kept total, and all that the card and the pages say.
+    For cell key folders, check what can be checked.
     """
     from holdfast.verification.verify import verify as check
 
@@ -447,14 +447,14 @@ def interval(
         list[str] | None, typer.Option(help="Which cells are added up: \"county = '17031' and age >= 18\". May be repeated.")
     ] = None,
     by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin instead, by this column or level. May be repeated.")] = None,
-    minus: Annotated[str | None, typer.Option(help="Take off the cells that meet this condition: a difference.")] = None,
+    minus: Annotated[str | None, typer.Option(help="Subtract the cells that meet this condition: a difference.")] = None,
     over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
     percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,
     level: Annotated[float, typer.Option(help="Probability, between 0 and 1.")] = 0.95,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous/--each", help="All intervals hold at once with this probability, or each for itself.")
     ] = True,
-    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use that counts are not below 0.")] = False,
+    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use the fact that counts cannot be negative.")] = False,
     method: Annotated[str, typer.Option(help="auto, or simulated: from draws of the law, where more is known too.")] = "auto",
     signer: Signer = None,
     as_json: AsJson = False,

@@ -241,7 +241,8 @@ def _ending_error(error: BaseException | None, ending: _Ending, out: StandardStr
         if not text or "Usage:" in text:  # a command without arguments: its help was shown
             return SystemExit(WrongUse.exit_code)
         field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
-        return WrongUse(f"{text}. See: {path} --help", field=field)
+        stop = "" if text.endswith("?") else "."
+        return WrongUse(f"{text}{stop} See: {path} --help", field=field)
     failed, stands = _fault(error), ending.stands()
     if stands.published:
         return AfterPublication(after_sentences(_fault(error, published=True), stands.sentence))

@@ -28,7 +28,7 @@ def asked_intervals(
     given = {name: other for name, other in others.items() if other is not None}
     if bool(where) == bool(by) or (by and given):
         raise InvalidParameter(
-            "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages are of --where."
+            "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages need --where."
         )
     cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
     return {**_compute_intervals(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}

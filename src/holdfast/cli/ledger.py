@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.endings import stands
-from holdfast.errors import LedgerBroken, LedgerProblem
+from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
     from holdfast.ledger import Ledger, NewLedger
@@ -131,6 +131,8 @@ def grant(
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
+    if not any(value is not None for value in given.values()):
+        raise InvalidParameter("No budget given. Use --epsilon, --epsilon with --delta, or --rho.")
     read_grant(name_of(dataset, "dataset"), None, given, texts, "")  # refused before a ledger is made
     place = _place(ledger)
     before = _grants(place, dataset)
@@ -169,7 +171,7 @@ def show(
     ledger: Place = None,
     as_json: AsJson = False,
 ) -> None:
-    """All balances; or, of one data set, what was granted, what each release cost, what is left, what is exposed."""
+    """List all balances; or show what a data set was granted, what each release cost, what is left and what is exposed."""
     from holdfast.wording.ledger import balances_screen
 
     book = _open(ledger)
@@ -214,7 +216,7 @@ def accept_restore(
     witness: Witnessed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a ledger that was put back to an older copy, or is gone; every release that a witness saw is charged again."""
+    """Continue with a ledger that was put back to an older copy, or is gone; every release that a witness saw is charged again."""
     from holdfast.ledger import Ledger
     from holdfast.wording.endings import ACCEPTED
     from holdfast.wording.ledger import accepted_sentence
@@ -288,7 +290,7 @@ def _read_declarations(cards: list[Path], signer: Path | None) -> list[tuple[str
             if not isinstance(head, str | None):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise LedgerProblem(f"{path.name!r} is no card that can be read. Give card.json files or published folders.") from None
+            raise LedgerProblem(f"{path.name!r} is not a readable card. Give card.json files or published folders.") from None
         if signer is not None:
             check_signer(path, signer)
         if head is None:
@@ -302,6 +304,8 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
     from holdfast.wording.ledger import exposed_text, ledger_screen
 
     account = book.account(dataset)
+    if account.protect is None:
+        raise account.unknown(book.datasets())
     if not as_json:
         print(ledger_screen(account, book.last_event()))
         return

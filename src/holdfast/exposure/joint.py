@@ -84,7 +84,7 @@ class JointExposure:
     """Per release the cells fixed by the rows themselves, whatever the values; what identities fix is left out. None: not computed."""
     pinned: tuple[ExposedCells, ...] | None = None
     """Per release the further cells that the published values pin, counts being zero or more. Every cell listed is pinned; some may be
-    missed, as in exposure.py. None: no values are known, or they contradict one another."""
+    missed, as in cells.py. None: no values are known, or they contradict one another."""
 
     @property
     def is_computed(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import nearest
+from holdfast.display import nearest, nearest_code, shorten
 from holdfast.errors import InvalidConstraint
 from holdfast.tables.universe import Universe
 
@@ -50,7 +50,8 @@ def cells_meeting(condition: str, universe: Universe, *, quoted_codes: bool = Fa
     """For every cell of the universe whether it meets the condition.
 
     Given:  `quoted_codes`, for readers' questions: a text in quotes is a code as it is written where it is compared by =, != or in, also in
-            a column of integers: '031' is then no '31'. Constraints, which offices write down for good, have one way only.
+            a column of integers: '031' is then no '31', and a text that is not a code of the column is refused. Constraints, which offices
+            write down for good, have one way only.
     """
     return _Parser(condition, universe, quoted_codes).parse()
 
@@ -175,8 +176,10 @@ class _Parser:
             asked = [_unquote(text) for _, text in values]
             if label := next(filter(None, (self._universe.labels.taken_for_code(column, text, written) for text in asked)), None):
                 raise self._error(label, "Write the code.")
+            if (unknown := next((code for code in asked if code not in written), None)) is not None:
+                raise self._error(f"{shorten(unknown)!r} is not a code of the column {column!r}", nearest_code(unknown, written))
             chosen = np.zeros(len(written), dtype=np.bool_)
-            chosen[[written[code] for code in asked if code in written]] = True
+            chosen[[written[code] for code in asked]] = True
             return self._universe.cells_having(column, chosen if compare is operator.eq else ~chosen)
         known = codes.derive(column, _values)
         numeric = bool(known) and isinstance(known[0], int)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import named_codes, shorten
+from holdfast.display import named_codes, nearest, shorten
 from holdfast.errors import InvalidConstraint
 from holdfast.invariants.constraints import Grouping
 from holdfast.tables.hierarchy import Hierarchy
@@ -37,9 +37,7 @@ def _find_level(universe: Universe, name: str, what: str) -> Grouping:
             f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names."
         )
     if not homes:
-        levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
-        also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
-        raise InvalidConstraint(f"{what}: there is no column {name!r}. The table has {', '.join(universe.columns)}.{also}")
+        raise no_column(universe, name, what)
     tree = universe.hierarchies[homes[0]]
     leaf = tree.leaf_above(name)
     if leaf is not None:
@@ -50,6 +48,14 @@ def _find_level(universe: Universe, name: str, what: str) -> Grouping:
     return Grouping(name, homes[0], tuple((node, tree.leaves(node)) for node in tree.level(name)))
 
 
+def no_column(universe: Universe, name: str, what: str) -> InvalidConstraint:
+    """The refusal of a name that is neither a column nor a level; it names the nearest of both."""
+    levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
+    also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
+    near = nearest(name, [*universe.columns, *levels], "{!r}")
+    return InvalidConstraint(f"{what}: there is no column {name!r}. {near}The table has {', '.join(universe.columns)}.{also}")
+
+
 def named_levels(tree: Hierarchy) -> tuple[str, ...]:
     """The names given to levels; none where they are only numbered."""
     return () if tree.levels == tuple(map(str, range(len(tree.levels)))) else tree.levels
@@ -57,7 +63,7 @@ def named_levels(tree: Hierarchy) -> tuple[str, ...]:
 
 def _check_grouping(universe: Universe, grouping: Grouping, what: str) -> Grouping:
     if grouping.column not in universe.codes:
-        raise InvalidConstraint(f"{what}: there is no column {grouping.column!r}. The table has {', '.join(universe.columns)}.")
+        raise no_column(universe, grouping.column, what)
     codes = [code for _, under in grouping.units for code in under]
     found = set(codes)
     left_out = [code for code in universe.codes[grouping.column] if code not in found]

@@ -19,7 +19,7 @@ from holdfast.display import count_of
 from holdfast.errors import InvalidConstraint, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.constraints import Areas, Constraint, Grouping, Kind, Linear, Margin, Subset
-from holdfast.invariants.levels import combine, groupings
+from holdfast.invariants.levels import combine, groupings, no_column
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -378,7 +378,7 @@ def _family_matrix(family: RowFamily) -> csr_array:
 def _check_columns(universe: Universe, columns: Sequence[str], what: str) -> None:
     for column in columns:
         if column not in universe.codes:
-            raise InvalidConstraint(f"{what}: there is no column {column!r}. The table has {', '.join(universe.columns)}.")
+            raise no_column(universe, column, what)
 
 
 def _check_total(counts: Ints) -> None:

@@ -231,7 +231,7 @@ class _Sets:
         return np.concatenate([_NO_CELLS, *gone]), has_earlier
 
     def _smaller(self, row: int) -> Ints:
-        """Smaller sets with a cell of this one, those stated first first."""
+        """Smaller sets with a cell of this one, in the order in which they were stated."""
         mine = self._parts[row]
         begin, number = self._starts[mine], self._starts[mine + 1] - self._starts[mine]
         offset = np.repeat(begin - np.cumsum(number) + number, number)

@@ -23,7 +23,7 @@ that declares nothing joins all of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, cast
@@ -53,12 +53,12 @@ from holdfast.privacy.conversions import zcdp_epsilon
 
 @dataclass(frozen=True)
 class Balance:
-    """Grants to a data set, what is spent and what is left, in one currency; for one protected unit changing cell.
+    """Grants to a data set, what is spent and what is left, in one currency; for one person (or what `protect` names) changing cell.
 
     kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
     `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
     kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
-    (epsilon, delta)-differentially private for one protected unit.
+    (epsilon, delta)-differentially private for one person (or what `protect` names).
 
     all_charges is the sum of all charges, whatever was declared.
 
@@ -66,7 +66,7 @@ class Balance:
     release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts. Where releases
     were declared disjoint, both are the largest over components, for a change in the tables of one component: a person who goes from
     the tables of A to those of B changes one count in each, and costs e_A + e_B of these figures [theory T193].
-    `secret_is_more`: for some release that is farther than one protected unit's move, so that a grant buys more there than it says.
+    `secret_is_more`: for some release that is farther than one person's move, so that a grant buys more there than it says.
     """
 
     dataset: str
@@ -178,7 +178,7 @@ class Account:
         return Fraction(0) if amount is None else amount
 
     def spent(self, currency: Currency | None = None) -> Fraction:
-        """The bound of the module's text on what one protected unit changing cell has lost to all releases together."""
+        """The bound of the module's text on what one person (or what `protect` names) changing cell has lost to all releases together."""
         return self._overlaps.largest(currency or self.currency)
 
     def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
@@ -221,13 +221,18 @@ class Account:
         )
 
     def _spent_at(self, counted: list[Reservation], where: Literal["per_distance", "smallest_secret"]) -> Fraction | None:
-        """The sum for another pair of tables than one protected unit's move; None where a release does not say what that costs."""
+        """The sum for another pair of tables than one person's move; None where a release does not say what that costs."""
         said = {release.seq: release.costs for release in counted if release.charge.kind not in UNCOUNTED}
         if None in said.values():
             return None
         charges = {seq: getattr(costs, where) for seq, costs in said.items()}
         costs = {release.seq: self.cost(charges.get(release.seq, release.charge)) for release in counted}
         return max((sum((costs[seq] for seq in part), Fraction(0)) for part in self._overlaps.components()), default=Fraction(0))
+
+    def unknown(self, datasets: Sequence[str]) -> NoGrant:
+        """The refusal of a question about a data set that the ledger does not have; these it has."""
+        known = f"It has: {', '.join(datasets)}." if datasets else "It has none yet."
+        return NoGrant(f"The ledger has no data set {self.dataset!r}. {known}")
 
     def no_grant(self) -> NoGrant:
         """The refusal of a data set that nobody granted a budget."""
@@ -240,7 +245,7 @@ class Account:
     # The rules: each gives the refusal, or None.
 
     def check_grant(self, grant: Grant) -> HoldfastError | None:
-        """Grants of one account have one kind, protect one unit, and have one delta."""
+        """Refuse a grant that differs from the earlier ones in kind, `protect` or delta."""
         if not self.grants:
             return None if self._recorded_protect is None else self._check_limit(grant, self._recorded_protect)
         first = self.grants[0]
@@ -397,7 +402,7 @@ class Account:
         before = spent - asked  # those that may share people with it, which alone may have passed the limit
         return BudgetExceeded(
             f"The budget of {self.dataset!r} is not enough: {name} = {format_amount(granted, up=False)} was granted, "
-            f"{format_amount(before)} is spent on any one {self.protect} of this release, "
+            f"{format_amount(before)} is already spent, "
             f"{format_amount(max(granted - before, Fraction(0)), up=False)} is left, {format_amount(asked)} was asked for. "
             "Nothing was drawn or spent. Ask for less, or have more granted."
         )

@@ -150,7 +150,7 @@ class Ledger:
         again: bool = False,
         now: str | None = None,
     ) -> Event:
-        """Grant a budget for what one protected unit changing cell may lose to all releases of a data set together.
+        """Grant a budget for what one person (or what `protect` names) changing cell may lose to all releases of a data set together.
 
         Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact; left out, it follows from the
                      numbers. Grants of one data set add up and share kind, protect and delta. "pure" takes pure releases only. again: one
@@ -430,7 +430,7 @@ class Ledger:
         return {name: None if mark is None else mark.head for name, mark in found.items()}
 
     def accept_restore(self, *, approver: str, reason: str) -> list[Seen]:
-        """Go on with a ledger that was put back to an older copy; the releases that it had lost, which are charged again.
+        """Continue with a ledger that was put back to an older copy; return the releases that it had lost, which are charged again.
 
         Guarantees:  every release that a witness saw counts, and its name is used up; where random words were drawn, no void gives the
                      charge back. Recorded with who accepted it and why. LedgerProblem where nothing was put back.

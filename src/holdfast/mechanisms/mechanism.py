@@ -44,7 +44,7 @@ class Mechanism(ABC):
     """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
     per: str | None = DISTANCE
     """What the budget is for: the name of what the table protects, None for that until the table is known, or "distance". A mechanism
-    that takes a budget for a protected unit has a field of this name, and `_convert`."""
+    that takes a budget for what the table protects has a field of this name, and `_convert`."""
 
     @classmethod
     @abstractmethod
@@ -123,7 +123,7 @@ class Mechanism(ABC):
 
     @property
     def has_budget(self) -> bool:
-        """Whether a budget was given, which is for one protected unit or one unit of distance."""
+        """Whether a budget was given, which is for what the table protects or for one unit of distance."""
         return True
 
     @property
@@ -136,7 +136,7 @@ class Mechanism(ABC):
         return self if self.per_distance or not self.has_budget else self._convert(records)
 
     def _convert(self, m: int) -> Self:
-        """From one person of m records to one unit of distance; for mechanisms that take a budget for a protected unit."""
+        """From one person of m records to one unit of distance; for mechanisms that take a budget for what the table protects."""
         raise InvalidParameter(f"{type(self).__name__} takes a budget for one unit of distance only. Use per='distance'.")
 
     @property

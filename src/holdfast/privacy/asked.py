@@ -39,7 +39,7 @@ class Asked:
 
     @property
     def is_pair_for_person(self) -> bool:
-        """Whether it is an (epsilon, delta) for one person, or other protected unit."""
+        """Whether it is an (epsilon, delta) for one person, or what else the table protects."""
         return self.is_for_protected and self.epsilon is not None and self.delta is not None
 
     def to_fields(self) -> dict[str, Any]:

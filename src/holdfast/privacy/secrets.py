@@ -55,14 +55,14 @@ class Secrets:
 def secrets_of(lattice: Lattice, protect: str = "person", max_records: int = 1) -> Secrets:
     """What a lattice of moves leaves to protect.
 
-    Given:       max_records >= 1: the records one protected unit may have; by moving them all it changes the table by at most
-                 2 max_records in l1.
+    Given:       max_records >= 1: the records that one person (or what `protect` names) may have; moving them all changes the table by
+                 at most 2 max_records in l1.
     Guarantees:  see Secrets; from the kept constraints and the universe alone, never from counts. NothingLeft where no move is left.
     """
     max_records = at_least_one(max_records, "max_records")
     l1, l2 = lattice.shortest("l1"), lattice.shortest("l2")
     if l1.value > L1.person_moving(max_records) or l2.value > L2.person_moving(max_records):
-        can_move = False  # further than one protected unit can reach; lower bounds prove it too
+        can_move = False  # further than one person can reach; lower bounds prove it too
     elif max_records > 1:  # several records may move together along longer moves: not ruled out
         can_move = True
     else:

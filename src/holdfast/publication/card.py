@@ -84,7 +84,7 @@ class ReleaseInfo(CardPart):
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )
     office: Text | None = Field(description="Who publishes it, as given; null if nothing was given.")
-    approver: Text | None = Field(description="Who approved it, as given; null if nothing was given. A name here is no signature.")
+    approver: Text | None = Field(description="Who approved it, as given; null if nothing was given. A name here is not a signature.")
     private: bool = Field(
         description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
         "protected, and the release must not be published."

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError, InvalidParameter, LedgerProblem, Outp
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.state import sync_folder
 from holdfast.ledger.values import Reservation, text_of
-from holdfast.publication.booking import RecordedIn, Unbooked, after_publication, find_book
+from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.order import UNNAMED
@@ -229,22 +229,28 @@ def standing(
 
 def save_perturbed(
     made: Perturbed,
-    folder: Path,
+    folder: str | os.PathLike[str],
     *,
-    release_id: str | None,
-    dataset: str | None,
-    ledger: RecordedIn,
-    other_noise: bool,
-    other_records: str | None,
+    release_id: str | None = None,
+    dataset: str | None = None,
+    ledger: RecordedIn = EMBEDDED,
+    other_noise: bool = False,
+    other_records: str | None = None,
 ) -> Path:
-    """Publish tables from Python: `Perturbed.save`, with its defaults."""
-    book = find_book(ledger)
-    check_place(folder)
+    """Record tables in the ledger and write their folder, as `holdfast cellkey perturb` does; an existing folder is refused.
+
+    Given:       release_id: by default the name of the folder. dataset: by default that of the data. ledger: as for hf.release; None
+                 records nothing. other_noise: publish though earlier releases have another secret, column, rule or perturbation
+                 table. other_records: why these are other records than those of other data sets in the ledger; it is recorded.
+    Guarantees:  see publish_perturbed.
+    """
+    book, place = find_book(ledger), Path(folder)
+    check_place(place)
     if book is not None:
         book.check_witness()
-    names = {"release_id": release_id or folder.name, "dataset": dataset or made.dataset or UNNAMED}
-    publish_perturbed(made, folder, ledger=book, other_noise=other_noise, other_records=other_records, **names)
-    return folder
+    names = {"release_id": release_id or place.name, "dataset": dataset or made.dataset or UNNAMED}
+    publish_perturbed(made, place, ledger=book, other_noise=other_noise, other_records=other_records, **names)
+    return place
 
 
 def publish_perturbed(

@@ -60,7 +60,10 @@ def price(plan: Plan, account: ChargedAccount, order: Order) -> Price:
         cost = charge.epsilon if currency == "epsilon" else charge.rho
         if held.grants:
             facts = charge_facts(plan.facts, plan.guarantee, order.disjoint, order.revised_id)
-            left = max(held.granted - held.charged_beside(order.release_id, charge, facts), Fraction(0))
+            spent = held.charged_beside(order.release_id, charge, facts)
+            if before is not None and begun and not before.is_open:  # it cannot be resumed on the charge that it has
+                spent += held.cost(before.charge)
+            left = max(held.granted - spent, Fraction(0))
         if before is not None and begun:
             check_resumable(before, resume=True)
         account.check_charge(plan.drawing.channel, order.release_id, order.disjoint, order.revised_id)

@@ -10,7 +10,7 @@ from holdfast.accuracy.queries import LEVEL, Query
 from holdfast.accuracy.simulated import Simulated, simulated_errors
 from holdfast.display import count_of, html_table
 from holdfast.publication.plots import Plot
-from holdfast.publication.view import PublicationView, publication_view
+from holdfast.publication.view import PublicationView, make_view
 from holdfast.tables.frames import Frames
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
@@ -120,7 +120,7 @@ class Readable(Frames):
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
         """
-        return publication_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
+        return make_view(self.plan, self.table, self.id, self.private, base=base, nonnegative=nonnegative)
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [

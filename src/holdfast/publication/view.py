@@ -1,8 +1,8 @@
 """A publication view: released counts made non-negative, or multiples of a base, with every kept total exact and all sums additive.
 
 A function of the published files alone, so it costs no budget. Cells whose kept totals do not cross are found from the top down
-(view_tree.py): kept totals first, then the levels of the table in the order of its columns, then cells; the others block by block
-(view_crossing.py). What it does to small counts on average is simulated from the public law ([theory T152]).
+(views/tree.py): kept totals first, then the levels of the table in the order of its columns, then cells; the others block by block
+(views/crossing.py). What it does to small counts on average is simulated from the public law ([theory T152]).
 """
 
 from __future__ import annotations
@@ -368,10 +368,10 @@ class PublicationView(Frames):
         return f"PublicationView({len(self)} cells, {kind}, base {self.base}; biased, not the released counts)"
 
 
-def publication_view(
+def make_view(
     plan: Plan, released: ReleasedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
 ) -> PublicationView:
-    """The view of a published table.
+    """Make the view of a published table.
 
     Given:       counts of all cells, with or without a law that sees no data; a base of which every kept total is a multiple.
     """
@@ -445,7 +445,7 @@ def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: st
     if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
         return None
     try:
-        return publication_view(plan, released, release_id, private, base=said["base"], nonnegative=said["nonnegative"])
+        return make_view(plan, released, release_id, private, base=said["base"], nonnegative=said["nonnegative"])
     except HoldfastError:
         return None
 

@@ -254,7 +254,11 @@ def of_key(error: InvalidKey, raw: object) -> Problem:
 
 
 def _close(value: object, choices: Sequence[str]) -> str:
-    return nearest(value, choices) if isinstance(value, str) else ""
+    """ "Did you mean ...?": the choices of which the text is one word, such as laplace; else the one spelt most like it."""
+    if not isinstance(value, str):
+        return ""
+    having = [choice for choice in choices if value.lower() in choice.split("-")]
+    return f"Did you mean {' or '.join(having)}?" if having else nearest(value, choices)
 
 
 def line_of(lines: Mapping[Place, int], place: Place) -> int | None:

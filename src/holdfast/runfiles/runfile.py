@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +31,7 @@ from holdfast.publication.order import UNNAMED
 from holdfast.runfiles.checks import check_file, check_source, check_universe, constraints, mechanism_of, written_options
 from holdfast.runfiles.messages import Problem, dotted_path, explain, parse_toml, quote, read_toml
 from holdfast.runfiles.sections import (
+    FOR_ANSWERS,
     AnswerDocument,
     AnswerSection,
     Document,
@@ -43,7 +45,7 @@ from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
 from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.tables.readers import open_source, read_codes, source_name
+from holdfast.tables.readers import is_table_name, open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
 from holdfast.wording.budget import who
@@ -283,6 +285,8 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     name = os.fsdecode(path)
     toml = ""
     try:
+        if is_table_name(name) and os.path.isfile(name):
+            raise Problem((), f"this is a table. A run file is needed: holdfast init {shlex.quote(name)}")
         toml = read_toml(name)
         return _run_of(name, toml)
     except Problem as problem:
@@ -383,7 +387,7 @@ def _document(toml: str) -> Document | AnswerDocument:
         strange = [key for key in release if key not in known]
     errors: list[Any] = [{"type": "extra_forbidden", "loc": ("release", key), "input": None} for key in strange]
     try:
-        document = model.model_validate(parsed)
+        document = model.model_validate(parsed, context={FOR_ANSWERS: model is AnswerDocument})
         if not errors:
             return document
     except ValidationError as error:

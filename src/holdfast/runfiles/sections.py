@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -72,6 +82,10 @@ def _protect(value: object) -> str:
     return name
 
 
+FOR_ANSWERS = "for answers"
+"""In the context of a validation: whether the run file has [answer] in place of [table]."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Listed:
     """In the schema of run files: one of these, as they are when it is made."""
@@ -90,6 +104,14 @@ class _Suggested:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"enum": list(self.choices)}, handler(core)]}
+
+
+def _mechanism(value: object, info: ValidationInfo) -> str:
+    """The name of a mechanism; a refusal lists those that the run file may name, for counts or for answers."""
+    if not isinstance(value, str) or value not in MECHANISMS:
+        for_answers = bool(info.context and info.context[FOR_ANSWERS])
+        refuse(not_one_of(value, [name for name, one in MECHANISMS.items() if one.takes_answers is for_answers]))
+    return value
 
 
 def _one_of(choices: Collection[str]) -> Any:
@@ -439,7 +461,7 @@ class ReleaseSection(Section):
     ) = None
     office: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
-    mechanism: _one_of(MECHANISMS)  # type: ignore[valid-type]
+    mechanism: Annotated[str, PlainValidator(_mechanism, json_schema_input_type=str), _Listed(MECHANISMS)]
     per: Annotated[str, Field(min_length=1, max_length=MAX_NAME), _Suggested(("person", DISTANCE))] | None = None
     formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]

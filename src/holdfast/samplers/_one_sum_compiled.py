@@ -1,7 +1,7 @@
 """The one-sum Laplace draw as one compiled loop over a buffer of words.
 
 The loop keeps everything it knows in `state`, so that it can stop at any word: for more words, or for a word that settles nothing. Python
-sees to that (one_sum_laplace.py) and calls again. The slow twin with the same output is one_sum_laplace.py.
+sees to that (`OneSumLaplace` in one_sum_laplace.py) and calls again. The slow twin with the same output is `one_sum_laplace_oracle` there.
 
 Legend: scratch has two rows; row state[CURRENT] is being drawn, the other holds what was drawn before, if state[HAS_OTHER].
 """

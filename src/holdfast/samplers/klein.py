@@ -257,7 +257,7 @@ class KleinGaussian:
 
     Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) for z in the lattice that the columns of `basis` span.
     Given:       independent integer columns (checked). The law depends on the lattice alone; the basis decides about speed (LLL-reduce
-                 long ones with lattice.algebra.reduced_basis) and about which draw belongs to which words.
+                 long ones with `holdfast.lattices.algebra.reduced_basis`) and about which draw belongs to which words.
     Guarantees:  exact over uniform words; a proposal that is thrown away is followed by the next words.
     Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
 
@@ -410,7 +410,7 @@ def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
     start = [coordinate.start(column.tolist()) for column in v.T]
     if max(map(abs, start)) >= 2**62:
         raise RequestTooLarge(
-            "Coefficients in this basis leave 64-bit integers. Reduce the basis first with lattice.algebra.reduced_basis."
+            "Coefficients in this basis leave 64-bit integers. Reduce the basis first with holdfast.lattices.algebra.reduced_basis."
         )
     return np.array(start, dtype=np.int64), d, delta
 

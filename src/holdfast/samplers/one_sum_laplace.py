@@ -1,8 +1,7 @@
-"""The one-sum Laplace draw in plain Python: slow, obvious, and bit for bit what the compiled loop gives.
+"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time.
 
-It is the oracle of one_sum_laplace.py and its path for few cells in a process that has not loaded Numba.
-
-The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time.
+`OneSumLaplace` runs the compiled loop of _one_sum_compiled.py. `one_sum_laplace_oracle` is the same draw in plain Python, slow and obvious,
+with the same words and output: tests compare the two, and it draws for few cells in a process that has not loaded Numba.
 
 Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. A composition of s is a vector of n
 integers >= 0 with sum s; there are C(s + n - 1, s) of them.
@@ -69,7 +68,7 @@ def one_sum_laplace_oracle(
 ) -> list[int]:
     """One draw of P[z] proportional to exp(-epsilon |z|_1), sum of z = 0.
 
-    Given:       the table of the geometric law of that epsilon, and for a total its probability of being accepted (one_sum_laplace.py).
+    Given:       the table of the geometric law of that epsilon, and for a total its probability of being accepted (`OneSumLaplace`).
                  `one_word_bound` is another number in tests only.
     Guarantees:  exact; the same words in the same order as the compiled loop.
     """
@@ -160,10 +159,10 @@ class OneSumLaplace:
     Given:       cells >= 1, epsilon > 0.
     Guarantees:  exact over uniform words; n draws take the words that n single draws would take in turn. At most two tries a draw in
                  expectation, whatever cells and epsilon.
-    Reference:   [theory R4]; the proof is in this module's text, the slow form in one_sum_laplace.py.
+    Reference:   [theory R4]; the proof is in this module's text, the slow form is `one_sum_laplace_oracle`.
     """
 
-    name = "one sum, Laplace: geometric vectors and moved stars"
+    name = "geometric vectors and moved stars"
 
     def __init__(self, cells: int, epsilon: Fraction) -> None:
         self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")

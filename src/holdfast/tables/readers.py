@@ -176,6 +176,15 @@ def read_table(
     return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
 
 
+def is_table_name(path: str | os.PathLike[str]) -> bool:
+    """True if a file of this name is read as a table."""
+    return _text_suffix(Path(path)) in TEXT_SUFFIXES or Path(path).suffix.lower() in (".parquet", *EXCEL_SUFFIXES)
+
+
+def _text_suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 @contextmanager
 def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
     if _TELLING.search(str(path)) and not os.path.exists(path):
@@ -184,9 +193,9 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
             f"and starts with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}."
         )
     label = f"file {path.name!r}"
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = _text_suffix(path)
     is_text = suffix in TEXT_SUFFIXES
-    if not is_text and path.suffix.lower() not in (".parquet", *EXCEL_SUFFIXES):
+    if not is_table_name(path):
         raise UnreadableInput(f"{_capital(label)} ends in {path.suffix.lower()!r}, which is not known here. {_KINDS}")
     trouble = file_trouble(path)
     if trouble is not None:

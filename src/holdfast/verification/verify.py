@@ -359,10 +359,13 @@ def _read_card(place: Path) -> Card:
             f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. They can be "
             "verified; nothing else can be read from them."
         )
+    name = os.path.basename(os.path.abspath(place))  # "." has none of its own
+    if not place.is_dir():
+        wrong_kind = f"{name!r} is a file, not a folder" if place.exists() else f"There is no folder {name!r}"
+        raise VerificationFailed(f"{wrong_kind}. Give the folder that `holdfast release` wrote.")
     try:
         text = read_json_text(place / CARD)
     except Unfit as unfit:
-        name = os.path.basename(os.path.abspath(place))  # "." has none of its own
         raise VerificationFailed(
             f"{name!r} has no readable {CARD}: it {unfit}. Give the complete folder that `holdfast release` wrote."
         ) from None

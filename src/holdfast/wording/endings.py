@@ -105,10 +105,12 @@ def standing_sentences(state: str | None, resumable: bool, command: str, dataset
     if state in ("staged", "committed"):
         return f"The release is charged and complete, and not yet under its name. Publish it with: {resume}"
     if state == "reserved":
-        able = f"Go on with: {resume} Or take it back with: {void}" if resumable else f"It cannot be resumed without HOLDFAST_KEY: {void}"
+        able = (
+            f"Resume it with: {resume} Or take it back with: {void}" if resumable else f"It cannot be resumed without HOLDFAST_KEY: {void}"
+        )
         return f"The charge is reserved in the ledger; nothing was drawn or published. {able}"
     able = (
-        f"Go on with: {resume} (the same noise is drawn)"
+        f"Resume it with: {resume} (the same noise is drawn)"
         if resumable
         else f"It cannot be resumed, because HOLDFAST_KEY was not set: give it up with {void} and take a new id"
     )

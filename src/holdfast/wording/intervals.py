@@ -23,7 +23,7 @@ CUT = "Counts are not below 0: --nonnegative uses that, and costs no probability
 
 NO_LAW = (
     "What this release publishes depends on the true counts: no interval holds whatever they are, but for sums that its kept totals give. "
-    "Ask for one of these; holdfast.posterior tells what follows from a prior."
+    "Ask for one of these; holdfast.research.posterior says what follows from a prior."
 )
 ONLY_KEPT = (
     "This release publishes kept totals only, and they do not give this sum. Ask for a kept total, or for sums and differences of them."

@@ -108,13 +108,13 @@ BEGUN = "It was begun before: resume it with --resume, or give it up with `holdf
 
 NO_KEY = (
     "HOLDFAST_KEY is not set: if the release is interrupted while it is drawn, it cannot be resumed, and what it cost stays spent. "
-    "Set HOLDFAST_KEY (or HOLDFAST_KEY_FILE) to be able to go on."
+    "Set HOLDFAST_KEY (or HOLDFAST_KEY_FILE) so that it can be resumed."
 )
 
 
 NO_STATE = (
     "There is no state folder for what it takes to resume: if the release is interrupted while it is drawn, it cannot be resumed, and "
-    "what it cost stays spent. Set HOLDFAST_STATE to a folder of yours to be able to go on."
+    "what it cost stays spent. Set HOLDFAST_STATE to a folder of yours so that it can be resumed."
 )
 
 

@@ -112,7 +112,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "id": "One name for one release: it is charged once.",
         "date": "The day of the release, as the office gives it.",
         "office": "Who publishes it.",
-        "approver": "Who approved it; a name here is no signature.",
+        "approver": "Who approved it; a name here is not a signature.",
         "mechanism": "How the noise is made; docs/run-files.md has all.",
         "per": 'What the budget is for: what the table protects, such as "person", or one unit of "distance".',
         "formats": "The formats in which the table is written.",

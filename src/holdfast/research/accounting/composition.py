@@ -290,7 +290,8 @@ class Composition:
 def compose(*promises: Promise | ComposedPromise) -> Composition:
     """Promises about one pair of tables, taken together.
 
-    Given:       one or more promises (`Guarantee.cost(...)`, `Part.pure("1/4")`, ...), all about the same pair, each with noise of its own.
+    Given:       one or more promises (`Guarantee.cost(...)`, `ComposedPromise.pure("1/4")`, ...), all about the same pair, each with
+                 noise of its own.
     Guarantees:  see Composition. Unknown kinds are refused.
     Reference:   module docstring; [theory T35].
     """
@@ -314,7 +315,7 @@ def _check(part: ComposedPromise) -> None:
     if part.sigma_squared is not None and part.sensitivity is not None:
         known = losses.EqualGaussians(part.sigma_squared, part.sensitivity)
         if promise.kind != "zcdp" or promise.rho != known.rho:
-            raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use Part.discrete_gaussian.")
+            raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use ComposedPromise.discrete_gaussian.")
 
 
 def _dominating(part: ComposedPromise) -> losses.EqualPromises | losses.EqualGaussians | None:

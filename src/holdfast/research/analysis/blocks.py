@@ -4,7 +4,7 @@
     Laplace l1, Gaussian       convolution                   all tables listed   draws by totals of classes of cells, where these are few
     other laws with weights                                  all tables listed   draws of the public law, weighted by the prior
     rounded projection         single cell: Laplace; two cells: the first's law  the same
-    conditioned on bounds      (analysis/conditioned.py)     all tables listed   weighted draws, where their normaliser can be computed
+    conditioned on bounds      (conditioned.py)              all tables listed   weighted draws, where their normaliser can be computed
 
 Draws of the public law are tables y - z that could be the true ones: their weight is the prior's.
 """

@@ -151,10 +151,10 @@ def posterior(
 ) -> Posterior:
     """What the published files say about a sum of true counts.
 
-    Given:       a release, or its folder, which is verified first. A prior of `holdfast.priors`. query: a cell's number; codes such as
-                 {"state": "17"} for the sum of all cells with them; or whole numbers, one for each cell. `draws` and `key` are for the
-                 Monte Carlo, where there is one; `key=None` is fresh. Draws of the public law itself come from a public key. `signer`: the
-                 public key (PEM) that must have signed the folder's card.
+    Given:       a release, or its folder, which is verified first. A prior of `holdfast.research.priors`. query: a cell's number; codes
+                 such as {"state": "17"} for the sum of all cells with them; or whole numbers, one for each cell. `draws` and `key` are
+                 for the Monte Carlo, where there is one; `key=None` is fresh. Draws of the public law itself come from a public
+                 key. `signer`: the public key (PEM) that must have signed the folder's card.
     Guarantees:  Bayes' rule with the very law of the release and the published kept totals; public files only. The result says how it was
                  computed and how far off it may be. It is not a promise: whoever believes another prior gets another answer.
     """

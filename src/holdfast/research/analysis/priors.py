@@ -147,7 +147,7 @@ class Listed(Prior):
 def check_prior(prior: Any, cells: int) -> Prior:
     """A prior that fits a table of so many cells."""
     if not isinstance(prior, Prior):
-        raise InvalidParameter(f"A prior is one of holdfast.priors, such as Flat(). Got {type(prior).__name__}.")
+        raise InvalidParameter(f"A prior is one of holdfast.research.priors, such as Flat(). Got {type(prior).__name__}.")
     mean = getattr(prior, "mean", 0.0)
     if isinstance(mean, tuple) and len(mean) != cells:
         raise InvalidParameter(f"The prior has {len(mean)} means, the table {cells} cells. Give one mean, or one for each cell.")

@@ -1,7 +1,7 @@
 """The correction for summing a Gaussian over the integers instead of integrating it, and a convex function above it.
 
 Legend: H(x) = log sum_n exp(-2 pi^2 n^2 / x), the logarithm of (sum over the integers) / (integral) of exp(-k^2 x / 2); x = 1 / s^2. In
-theta.py's terms H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): normalised, unlike theta_s.
+the terms of samplers/theta.py H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): normalised, unlike theta_s.
 
     majorant(x) = H(x) up to KNEE, then H(KNEE) + SLOPE (x - KNEE).
 

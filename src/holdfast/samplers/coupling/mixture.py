@@ -5,7 +5,7 @@ Legend: a = exp(-epsilon); atoms tau_j > 0, rising, with masses m_j > 0; f(k) = 
 On the reals exp(-epsilon |x|) is a mixture of Gaussians of every variance tau > 0. At the integers alone, and up to a small factor, atoms
 from some tau_0 > 0 on suffice:
 
-    head   finitely many atoms with dyadic masses, found by a linear programme (mixture.py); nothing it says is trusted;
+    head   finitely many atoms with dyadic masses, found by a linear programme (`fit_mixture`); nothing it says is trusted;
     tail   tau_j = cut + i step for i = 1, 2, ..., without end, m_j = step epsilon / sqrt(2 pi tau_j) exp(-epsilon^2 tau_j / 2).
 
 What is proved of a mixture [theory T160]: every m_j > 0, and a^|k| / f(k) <= exp(loss) for EVERY integer k. A sampler of the law
