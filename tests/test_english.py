@@ -9,7 +9,7 @@ import pytest
 
 import check_english
 
-MOST_PHRASES = 75
+MOST_PHRASES = 73
 """Places in src, docs and README.md. Some are false alarms ("there is no column 'x'"); lower it with every sentence that is rewritten."""
 MOST_PARTICIPLES = 19
 """Functions whose whole name is a participle."""
