@@ -143,12 +143,12 @@ def _published(out: Path) -> Record:
 
 
 def _table(path: Path) -> str:
-    """The released table, whose last columns are count and standard deviation. A count stays if it has no error or was left out."""
+    """The released table: codes, count, standard deviation, whether it is exposed. A count stays if it has no error or was left out."""
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     for row in rows:
-        if row[-2] and row[-1] != "0":
-            row[-2] = "<count>"
+        if row[-3] and row[-2] != "0":
+            row[-3] = "<count>"
     return "\n".join(map(",".join, [header, *rows]))
 
 
