@@ -203,7 +203,7 @@ class TestFaultsAfterPublication:
 
 class TestLastResort:
     def test_memory_has_its_own_code(self) -> None:
-        script = "from holdfast.channels import Channel\ndef broken(*given):\n    raise MemoryError\nChannel.check_published = broken"
+        script = "from holdfast.engines import local\ndef broken(*given):\n    raise MemoryError\nlocal.check_published = broken"
         ended = command(*RELEASE, "--no-ledger", script=script)
         assert (ended.returncode, ended.stdout) == (71, "")
         assert ended.stderr == "holdfast: Memory ran out. Nothing was charged, and nothing was left behind.\n"
@@ -212,7 +212,7 @@ class TestLastResort:
     def test_where_even_the_end_fails(self) -> None:
         script = (
             "import holdfast.cli.endings as ending\ndef broken(*given):\n    raise MemoryError\nending._ending_error = broken\n"
-            "from holdfast.channels import Channel\nChannel.check_published = broken"
+            "from holdfast.engines import local\nlocal.check_published = broken"
         )
         ended = command(*RELEASE, "--no-ledger", script=script)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (70, "", 1)

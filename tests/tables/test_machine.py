@@ -40,10 +40,10 @@ class TestAThousandMillionCells:
         with pytest.raises(RequestTooLarge, match=r"7\.5 GiB of memory or more, and 4\.0 GiB are left"):
             hf.Table.from_counts(tmp_path / "counts.csv", cells=["a", "b", "c"], count="count", universe=self.universe)
 
-    def test_many_statements_over_many_cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_constraints_over_many_cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine, "available_memory", lambda: GIB)
         universe = hf.Universe.product({"a": CODES, "b": CODES[:500]})
-        with pytest.raises(RequestTooLarge, match="500,000 cells with 256 kept statements"):
+        with pytest.raises(RequestTooLarge, match="500,000 cells with 256 kept constraints"):
             hf.lattice(universe, (hf.subset("a", [code]) for code in CODES))
 
 

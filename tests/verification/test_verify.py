@@ -191,8 +191,12 @@ class TestDamage:
 
     def test_no_folder_at_all(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        for place in (tmp_path / "none", tmp_path, tmp_path / "file"):
-            with pytest.raises(VerificationFailed, match=r"no readable card\.json"):
+        for place, said in (
+            (tmp_path / "none", "There is no folder"),
+            (tmp_path, r"no readable card\.json"),
+            (tmp_path / "file", "is a file"),
+        ):
+            with pytest.raises(VerificationFailed, match=said):
                 hf.verify(place)
 
     @pytest.mark.parametrize("name", ["exposed.csv", "kept.csv", "report.html", "statement.html"])
