@@ -111,6 +111,7 @@ STOPPED = """
     import os, signal, sys, threading, time
     from flint import fmpz_mat
     from holdfast.lattices import algebra, gram_schmidt, long_calls, smith
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background with SIGINT ignored
     long_calls.MOST_SECONDS = float("inf")
     matrix = fmpz_mat(250, 300, [pow(3, k, 2**61 - 1) % 2**31 for k in range(250 * 300)])
     large = fmpz_mat(300, 60, [pow(3, k, 2**3217 - 1) for k in range(300 * 60)])
