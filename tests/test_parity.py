@@ -225,7 +225,7 @@ def test_record_keys_have_32_bits_where_nothing_is_said() -> None:
     made = hf.cellkey.perturb(
         pa.table({"record_key": [2**31]}), {"all": []}, hf.cellkey.PerturbationTable.from_probabilities({1: {0: 1}}, 2**8)
     )
-    assert made.settings["record_keys"] == str(KeySpace.bits(32))
+    assert made.settings.record_keys == str(KeySpace.bits(32))
 
 
 def test_a_ledger_that_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

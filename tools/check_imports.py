@@ -46,7 +46,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "wording": (*_DRAWING, "cellkey", "ledger"),
     "accuracy": (*_DRAWING, "wording"),
     "views": ("errors", "randomness"),
-    "report": ("display", "errors", "exact", "wording"),
+    "report": ("display", "errors", "exact", "cellkey", "wording"),
     "publication": (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "wording", "accuracy", "views", "report"),
     "verification": _RELEASES,
     "runfiles": _RELEASES,

@@ -52,4 +52,4 @@ def test_rules_mix_after_folding(rule: CellKeys) -> None:
     for code, count in zip("xyz", made["a"].column("count").to_pylist(), strict=True):
         keys = [row["record_key"] for row in frame.to_pylist() if row["a"] == code]
         assert count - 20 == rule.of(keys) == slow_mixed(plain.of(keys), 256)
-    assert made.settings["mixed"]
+    assert made.settings.mixed

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from holdfast import Table, Universe
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
+from holdfast.cellkey.perturb import settings_of
 from holdfast.cellkey.tabulate import rounded_ratio
 from holdfast.errors import (
     EmptyTable,
@@ -34,7 +35,7 @@ from holdfast.errors import (
     TooManyRecords,
     UnknownColumn,
 )
-from holdfast.wording.cellkey import perturbed_sentences
+from holdfast.wording.cellkey import settings_sentences
 from tests.cellkey.paper_prime import BIG_PRIME
 
 THIRD = Fraction(1, 3)
@@ -273,7 +274,7 @@ class TestWeights:
         for one in (frame, decimals):
             made = perturb(one, {"a": {"a": ["x", "y", "z"]}}, PTABLE, key="rkey", weight="w")
             assert cells_of(made["a"]) == expected
-            assert made.settings["weighted"]
+            assert made.settings.weighted
         assert cells_of(perturb(whole, {"a": ["a"]}, PTABLE, key="rkey", weight="w")["a"]) == plain
 
     def test_the_epsilon_and_delta_of_counts_do_not_hold(self) -> None:
@@ -290,9 +291,9 @@ class TestWeights:
             published.append(seen)
         assert published == [{100, 200, 300, 400}, {300, 450, 600, 750}]
         # 300 alone is in both, with a chance of 1/4 on each side, so that delta is 3/4 for every epsilon.
-        said = perturbed_sentences({"weighted": True})
-        assert any("does not hold" in sentence for sentence in said)
-        assert not any("weight" in sentence for sentence in perturbed_sentences({"weighted": False}))
+        rule = CellKeys(KeySpace(256))
+        assert any("does not hold" in sentence for sentence in settings_sentences(settings_of(rule, ptable, weighted=True)))
+        assert not any("weight" in sentence for sentence in settings_sentences(settings_of(rule, ptable)))
         assert "does not hold for weighted counts" in str(perturb.__doc__)
 
     @given(st.integers(-(10**12), 10**12), st.integers(1, 10**6))
@@ -317,9 +318,9 @@ class TestPublic:
         made = perturb(frame, TABLES, PTABLE, key="rkey")
         assert {name for table in made.tables.values() for name in table.column_names} == {"a", "b", "count"}
         assert set(vars(made)) == {"tables", "columns", "settings", "noise", "is_private", "dataset"}
-        assert made.noise.keys() == {"secret", "column", "rule", "table"}
-        assert (made.noise["secret"], made.noise["column"], made.dataset) == ("unknown", "rkey", None)
-        held = pickle.dumps(replace(made, noise={}))  # what is pickled is all there is; the name of the column goes to the ledger
+        assert made.noise is not None
+        assert (made.noise.secret, made.noise.column, made.dataset) == ("unknown", "rkey", None)
+        held = pickle.dumps(replace(made, noise=None))  # what is pickled is all there is; the name of the column goes to the ledger
         assert b"rkey" not in held
         assert not any(isinstance(value, np.ndarray) for value in vars(made).values())
         assert repr(made).startswith("Perturbed('ab' (")
@@ -396,7 +397,7 @@ class TestRefused:
         frame = people(space=rule.records)
         message = refused(InvalidParameter, lambda: perturb(frame, TABLES, checked, key="rkey", keys=keys))
         assert f"table.rescaled({rule.size})" in message
-        assert perturb(frame, TABLES, fitted, key="rkey", keys=keys).settings["table_key_size"] == str(rule.size)
+        assert perturb(frame, TABLES, fitted, key="rkey", keys=keys).settings.table_key_size == rule.size
 
     def test_a_multiple_of_the_keys_is_the_same_law(self) -> None:
         for size in (2**16, 2**32, 3 * 2**16):

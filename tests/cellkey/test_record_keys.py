@@ -120,7 +120,7 @@ class TestUniform:
     )
     def test_cell_keys_are_uniform(self, keys: RecordKeys, rule: CellKeys) -> None:
         """Cells of four records, 128,000 of them over 256 keys; for the power of this see the next test."""
-        check_fit(self.cell_keys(keys, rule, 4), UNIFORM, name=f"cell keys, {rule.to_fields()}")
+        check_fit(self.cell_keys(keys, rule, 4), UNIFORM, name=f"cell keys, {rule}")
 
     def test_keys_that_are_six_in_a_hundred_off_would_be_seen(self, keys: RecordKeys) -> None:
         """Even keys 6 % too rare, odd ones 6 % too frequent: such a law passes with a probability below 1e-6, by the noncentral

@@ -104,7 +104,7 @@ def test_names_and_ledgers() -> None:
 def test_tables_that_perturb_did_not_make() -> None:
     """Nothing would be compared with earlier ones."""
     with pytest.raises(InvalidParameter, match="what fixes their noise"):
-        save_perturbed(replace(make(), noise={}), "out")
+        save_perturbed(replace(make(), noise=None), "out")
     assert not Path("holdfast-ledger.sqlite").exists()
 
 

@@ -16,8 +16,9 @@ import pytest
 
 import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
+from holdfast.cellkey.perturb import rescale_table
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.cellkey import publish_perturbed, rescale_table
+from holdfast.publication.cellkey import publish_perturbed
 from holdfast.verification.verify import verify
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
@@ -94,13 +95,14 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
     from holdfast.ledger import Ledger
 
     ledger = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
-    for place, (table, settings) in enumerate([(NOISE, {}), rescale_table(OURS, 2**8)]):
+    for place, (table, rescaled) in enumerate([(NOISE, None), rescale_table(OURS, 2**8)]):
         made = perturb(RECORDS, TABLES, table, keys=RULE)
-        made = replace(made, settings={**made.settings, **settings})
+        made = replace(made, settings=replace(made.settings, rescaled=rescaled))
         where = tmp_path / f"out{place}"
         publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, other_noise=True)
         assert "sentences" in verify(where).recomputed
-    made = replace(made, noise={**made.noise, "column": "another key"})
+    assert made.noise is not None
+    made = replace(made, noise=replace(made.noise, column="another key"))
     publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, other_noise=True)
     assert "sentences" in verify(tmp_path / "out2").recomputed  # the column was not among what may be another
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])

@@ -21,7 +21,8 @@ from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
-from holdfast.cellkey.perturb import Gap, Perturbed, perturb
+from holdfast.cellkey.perturb import Perturbed, perturb
+from holdfast.cellkey.published import Gap
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable

@@ -227,16 +227,6 @@ class CellKeys:
         """SQL for the sum of `key`, a column of unsigned integers, over a group, modulo the modulus, as UBIGINT. Sums are of 128 bits."""
         return f"(sum({key}) % {self.modulus}::HUGEINT)::UBIGINT"
 
-    def to_fields(self) -> dict[str, Any]:
-        """JSON-ready, exact."""
-        return {
-            "record_keys": str(self.records),
-            "modulus": str(self.modulus),
-            "size": str(self.size),
-            "mixed": self.mixed,
-            "distance": str(self.distance),
-        }
-
 
 def distance_from_uniform(records: int, modulus: int, size: int) -> Fraction:
     """`CellKeys.distance`, for any numbers, the refused ones included [theory T90]."""

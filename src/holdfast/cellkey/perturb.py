@@ -10,15 +10,16 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace
+from holdfast.cellkey.published import Gap, NoiseFacts, Published, PublishedTable, Rescaled, Settings
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.cellkey.tabulate import (
@@ -46,18 +47,6 @@ _MADE_KEYS = "keys made from identifiers"
 _NAME = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 
 
-class Gap(NamedTuple):
-    """How far the cells of one published table are from adding up to another; from published counts alone, so it is public."""
-
-    fine: str
-    coarse: str
-    cells: int
-    unequal: int
-    largest: int
-    mean: Fraction
-    """Mean absolute difference."""
-
-
 @dataclass(frozen=True, repr=False)
 class Perturbed:
     """Tables to publish by name, as pyarrow.Tables of codes and counts, and how they were made.
@@ -69,20 +58,19 @@ class Perturbed:
 
     tables: Mapping[str, Any]
     columns: Mapping[str, tuple[str, ...]]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    noise: Mapping[str, str] = field(default_factory=dict)
-    """What fixes the noise of a set of records, which the ledger compares: see `_noise_facts`."""
+    settings: Settings
+    noise: NoiseFacts | None = None
     is_private: bool = True
     """False where the keys came from RecordKeys.for_tests."""
     dataset: str | None = None
     """The name of the data: of a Table, or of its file."""
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> tuple[Gap, ...]:
         """One for each pair of tables of which one has all columns of the other and more."""
         names = list(self.tables)
         pairs = [(fine, coarse) for fine in names for coarse in names if set(self.columns[coarse]) < set(self.columns[fine])]
-        return [self._gap(fine, coarse) for fine, coarse in pairs]
+        return tuple(self._gap(fine, coarse) for fine, coarse in pairs)
 
     def _gap(self, fine: str, coarse: str) -> Gap:
         shared = self.columns[coarse]
@@ -93,6 +81,11 @@ class Perturbed:
         return Gap(
             fine, coarse, len(differences), unequal, max(differences, default=0), Fraction(sum(differences), max(len(differences), 1))
         )
+
+    def published(self, release_id: str, dataset: str) -> Published:
+        """What the folder of these tables says of itself, before it is recorded."""
+        tables = tuple(PublishedTable(name, f"{name}.csv", frame.num_rows) for name, frame in self.tables.items())
+        return Published(release_id, dataset, self.is_private, self.settings, tables, self.gaps)
 
     def __getitem__(self, name: str) -> Any:
         return self.tables[name]
@@ -140,34 +133,33 @@ def perturb(
     rule = _rule(data, count, noise, keys, secret is not None)
     named = _checked_names(tables)
     _check_empty_cells(noise)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {}  # frames of pyarrow
     columns: dict[str, tuple[str, ...]] = {}
     fitting = _fitting(noise, rule)
-    dataset, source = _dataset_of(data), dict[str, Any](query=query, reading=reading)
+    dataset = _dataset_of(data)
     column = key if secret is None else _identifiers(id, key, named)
     if secret is not None:
-        data, source = secret.add(data, column, rule.records, name=_MADE_KEYS, **source), {}
+        data, query, reading = secret.add(data, column, rule.records, name=_MADE_KEYS, query=query, reading=reading), None, None
     wanted = Columns(key if secret is None else _MADE_KEYS, count, weight, id)
-    for name, cells in tabulate(data, named, rule, wanted, allow_similar_codes=allow_similar_codes, **source):
+    for name, cells in tabulate(data, named, rule, wanted, query=query, reading=reading, allow_similar_codes=allow_similar_codes):
         found[name] = _public_frame(cells, fitting, is_declared=_is_declared(named[name]))
         columns[name] = () if cells.universe is None else cells.universe.columns
-    settings = {**rule.to_fields(), "table_key_size": str(noise.key_size), "weighted": weight is not None}
+    settings = settings_of(rule, noise, weighted=weight is not None)
     is_private = secret is None or secret.is_private
-    return Perturbed(found, columns, settings, _noise_facts(rule, noise, secret, column), is_private, dataset)
+    return Perturbed(found, columns, settings, noise_facts(rule, noise, secret, column), is_private, dataset)
 
 
-def _noise_facts(rule: CellKeys, table: PerturbationTable, secret: RecordKeys | None, column: str) -> dict[str, str]:
-    """What fixes the noise of a set of records, for the ledger, which compares it.
+def settings_of(rule: CellKeys, table: PerturbationTable, *, weighted: bool = False) -> Settings:
+    """How cell keys are made by this rule, for this perturbation table."""
+    return Settings(str(rule.records), rule.modulus, rule.size, rule.mixed, rule.distance, table.key_size, weighted)
 
-    The secret, which is not known for a column of keys; the name of the column of keys, or of the identifiers that keys were made from; the
-    rule for cell keys; and a digest of the perturbation table's law and bounds, whatever file they were read from. Whether a column of the
-    same name still holds the same values is not compared.
-    """
+
+def noise_facts(rule: CellKeys, table: PerturbationTable, secret: RecordKeys | None, column: str) -> NoiseFacts:
+    """What fixes the noise of a set of records."""
     rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
     digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
-    fields = rule.to_fields()
-    said = ", ".join(f"{name} {fields[name]}" for name in ("record_keys", "modulus", "size", "mixed"))
-    return {"secret": UNKNOWN if secret is None else secret.fingerprint, "column": column, "rule": said, "table": digest}
+    said = f"record_keys {rule.records}, modulus {rule.modulus}, size {rule.size}, mixed {rule.mixed}"
+    return NoiseFacts(UNKNOWN if secret is None else secret.fingerprint, column, said, digest)
 
 
 def _check_empty_cells(table: PerturbationTable) -> None:
@@ -228,6 +220,14 @@ def _fitting(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
             field="noise",
         )
     return fitting
+
+
+def rescale_table(table: PerturbationTable, size: int) -> tuple[PerturbationTable, Rescaled | None]:
+    """The table for another number of cell keys, and what this did to its law; None where that is the same."""
+    fitted = table.rescaled(size, allow_lost=False)
+    if has_same_law(table, fitted):
+        return fitted, None
+    return fitted, Rescaled(table.key_size, size, fitted.epsilon_delta().delta(1), table.epsilon_delta().delta(1))
 
 
 def has_same_law(table: PerturbationTable, rescaled: PerturbationTable) -> bool:

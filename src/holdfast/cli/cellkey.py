@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from holdfast.cellkey import CellKeys, PerturbationTable
+    from holdfast.cellkey.published import Rescaled
 
 app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
 
@@ -58,7 +59,8 @@ def design(
     """
     from holdfast.cellkey import KeySpace, write_table
     from holdfast.cellkey import design as find
-    from holdfast.publication.cellkey import check_place, design_fields, save_page
+    from holdfast.cellkey.check import check_design
+    from holdfast.publication.cellkey import check_place, design_json, save_page
     from holdfast.wording.cellkey import check_screen, design_screen
 
     size = KeySpace.parse(key_size).size
@@ -66,12 +68,12 @@ def design(
         if path is not None:
             check_place(path)
     made = find(epsilon, delta)
-    fields = design_fields(made, size)
+    checked = check_design(made, size)
     if output is not None:
         write_table(made.quantised(size), output, kind)  # type: ignore[arg-type]  # another kind is refused there
     if page is not None:
-        save_page(fields["check"], page)
-    print(json.dumps(fields, indent=2) if as_json else f"{design_screen(fields)}\n{check_screen(fields['check'])}")
+        save_page(checked.check, page)
+    print(json.dumps(design_json(checked), indent=2) if as_json else f"{design_screen(checked)}\n{check_screen(checked.check)}")
 
 
 @app.command()
@@ -83,13 +85,14 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Show the noise of each count and the (epsilon, delta) of a perturbation table, as it is and with fewer keys."""
-    from holdfast.publication.cellkey import check_fields, save_page
+    from holdfast.cellkey.check import check_table
+    from holdfast.publication.cellkey import check_json, save_page
     from holdfast.wording.cellkey import check_screen
 
-    fields = check_fields(_read(table, kind, repeat), name=table.name)
+    checked = check_table(_read(table, kind, repeat), name=table.name)
     if output is not None:
-        save_page(fields, output)
-    print(json.dumps(fields, indent=2) if as_json else check_screen(fields))
+        save_page(checked, output)
+    print(json.dumps(check_json(checked), indent=2) if as_json else check_screen(checked))
     if output is not None and not as_json:
         print(f"Read {output}")
 
@@ -130,36 +133,47 @@ def perturb(
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import RecordKeys
     from holdfast.cellkey import perturb as make
-    from holdfast.publication.cellkey import check_place, publish_perturbed, standing
-    from holdfast.wording.cellkey import perturbed_screen
+    from holdfast.publication.cellkey import check_place, publish_perturbed, published_json, standing
+    from holdfast.wording.cellkey import published_screen
 
     check_place(output)
     book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
     if book is not None:
         book.check_witness()
-    fitted, rule, told = _read_fitted_table(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
-    columns: dict[str, Any] = {"key": key, "count": count, "weight": weight, "id": id}
-    made_from = None if secret is None else RecordKeys.load(secret)
-    made = make(source, _tables(tables), fitted, keys=rule, secret=made_from, allow_similar_codes=allow_similar_codes, **columns)
-    made = replace(made, settings={**made.settings, **told})
-    named: dict[str, Any] = {"release_id": release_id or output.name, "dataset": dataset or source.stem}
-    stands(standing(book, named["dataset"], named["release_id"], output, ledger_text(ledger, None, source.resolve().parent)))
-    fields, entry = publish_perturbed(made, output, ledger=book, other_noise=other_noise, other_records=other_records, **named)
+    fitted, rule, rescaled = _read_fitted_table(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
+    made = make(
+        source,
+        _tables(tables),
+        fitted,
+        key=key,
+        keys=rule,
+        id=id,
+        secret=None if secret is None else RecordKeys.load(secret),
+        count=count,
+        weight=weight,
+        allow_similar_codes=allow_similar_codes,
+    )
+    made = replace(made, settings=replace(made.settings, rescaled=rescaled))
+    name, account = release_id or output.name, dataset or source.stem
+    stands(standing(book, account, name, output, ledger_text(ledger, None, source.resolve().parent)))
+    published = publish_perturbed(
+        made, output, release_id=name, dataset=account, ledger=book, other_noise=other_noise, other_records=other_records
+    )
     mark_published()
-    print(json.dumps(fields, indent=2) if as_json else perturbed_screen(fields, entry))
+    print(json.dumps(published_json(published), indent=2) if as_json else published_screen(published))
 
 
 def _read_fitted_table(
     noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
-) -> tuple[PerturbationTable, CellKeys, dict[str, Any]]:
+) -> tuple[PerturbationTable, CellKeys, Rescaled | None]:
     """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
     from holdfast.cellkey import CellKeys, KeySpace
-    from holdfast.publication.cellkey import rescale_table
+    from holdfast.cellkey.perturb import rescale_table
 
     ptable = _read(noise, kind, repeat)
     rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
-    fitted, told = rescale_table(ptable, rule.size) if rescale else (ptable, {})
-    return fitted, rule, told
+    fitted, rescaled = rescale_table(ptable, rule.size) if rescale else (ptable, None)
+    return fitted, rule, rescaled
 
 
 def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:

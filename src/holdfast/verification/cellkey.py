@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields, replace
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,9 +16,10 @@ from pydantic import Field, ValidationError
 
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
+from holdfast.cellkey.published import NoiseFacts, Rescaled, Settings
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.publication.card_fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
-from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, perturbed_fields
+from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, published_json
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, parse_json, read_json_text
 from holdfast.publication.public_files import folder_problems
@@ -24,10 +27,10 @@ from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
 from holdfast.verification.verified import VerifiedCellKeys
-from holdfast.wording.cellkey import other_noise_sentence
 
-_NOISE_PARTS = ("secret", "column", "rule", "table")
-"""What `Perturbed.noise` has, in its order."""
+_NOISE_PARTS = [part.name for part in fields(NoiseFacts)]
+_OTHER_PARTS = [parts for size in range(len(_NOISE_PARTS) + 1) for parts in combinations(_NOISE_PARTS, size)]
+"""In what the noise of earlier releases may be another; nothing first."""
 _Whole = Annotated[str, Field(pattern=r"^[0-9]{1,40}$")]
 _Fraction = Annotated[str, Field(pattern=r"^[0-9]{1,80}(/[0-9]{1,80})?$")]
 
@@ -55,6 +58,12 @@ class _Settings(CardPart):
     table_key_size: _Whole
     weighted: bool
     rescaled: _Rescaled | None = None
+
+    def settings(self) -> Settings:
+        numbers = (int(self.modulus), int(self.size), self.mixed, Fraction(self.distance), int(self.table_key_size))
+        given = self.rescaled
+        rescaled = None if given is None else Rescaled(int(given.before), int(given.after), given.delta, given.delta_before)
+        return Settings(self.record_keys, *numbers, self.weighted, rescaled)
 
 
 class _PublishedTable(CardPart):
@@ -169,7 +178,9 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
     """What cellkey.json and the page say and the tables do not bear out."""
     columns = {name: tuple(column for column in frame.column_names if column != COUNT) for name, frame in frames.items()}
     try:
-        made = perturbed_fields(Perturbed(frames, columns, card.settings.model_dump(mode="json", exclude_unset=True)))
+        tables = Perturbed(frames, columns, card.settings.settings(), is_private=card.release.private)
+        made = replace(tables.published(card.release.id, card.release.dataset), ledger=card.release.ledger)
+        again = [published_json(replace(made, other_noise=parts)) for parts in _OTHER_PARTS]
     except (HoldfastError, ArithmeticError):
         yield f"{CARD}: no tables can be made with these settings"
         return
@@ -179,12 +190,11 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
         if not is_csv_of(frames[table.name], card.files[table.file])
     )
     said = card.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for name in ("tables", "gaps", "distance_text"):
-        if said[name] != json.loads(json.dumps(made[name])):
+    for name in ("settings", "tables", "gaps", "distance_text"):
+        if said[name] != json.loads(json.dumps(again[0][name])):
             yield f"{CARD}: {name} does not follow from the tables"
-    other = [[other_noise_sentence(parts)] for size in range(1, 5) for parts in combinations(_NOISE_PARTS, size)]
-    if said["text"] not in ([*made["text"], *more] for more in ([], *other)):
+    parts = next((parts for parts, fields in zip(_OTHER_PARTS, again, strict=True) if fields["text"] == said["text"]), None)
+    if parts is None:
         yield f"{CARD}: text is not that of these settings"
-    page = perturbed_html({"release": said["release"], **made, "text": said["text"]})
-    if (place / PAGE).read_bytes() != page.encode():
+    elif (place / PAGE).read_bytes() != perturbed_html(replace(made, other_noise=parts)).encode():
         yield f"{PAGE} is not the page that follows from {CARD}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import Any
+from collections.abc import Sequence
 
+from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.published import Gap, Published, Rescaled, Settings
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_short
 from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
@@ -42,59 +42,59 @@ def meaning_sentences(losses: Losses, with_zeros: Losses | None) -> list[str]:
     return [scope_sentence(losses), *plateau_sentences(losses), *zeros, limits_sentence(losses), NO_GUARANTEE]
 
 
-def check_screen(fields: Mapping[str, Any]) -> str:
+def check_sentences(check: Check) -> list[str]:
+    """What a check says: first that the table of a design misses its target."""
+    missed = [] if check.missed is None else [missed_sentence(check.missed)]
+    return [*missed, *meaning_sentences(check.losses, check.with_zeros)]
+
+
+def check_screen(check: Check) -> str:
     """The main figures of a check for a terminal."""
-    table, losses = fields["table"], fields["losses"]
+    table, losses, zero_delta = check.table, check.losses, check.zero_delta
     lines = [
-        f"Table      counts {table['first']} to {table['last']}{' and above' if table['repeat'] else ''}, {table['key_size']} keys; "
-        f"published values from {table['lowest_result']}",
-        f"Worst pair counts {losses['worst']} and {losses['worst'] + 1}",
-        f"Plateau    delta = {losses['plateau']:.6g} from epsilon = {losses['plateau_epsilon']:.6g} on: no epsilon gets below it",
+        f"Table      counts {table.first} to {table.last}{' and above' if table.repeat else ''}, {table.key_size} keys; "
+        f"published values from {table.lowest_result}",
+        f"Worst pair counts {check.worst} and {check.worst + 1}",
+        f"Plateau    delta = {losses.plateau:.6g} from epsilon = {losses.plateau_epsilon:.6g} on: no epsilon gets below it",
     ]
-    if losses["zero_delta"] is not None:
-        lines.append(f"Zeros      delta = {losses['zero_delta']:.6g} between counts 0 and 1, whatever epsilon")
-    lines += [f"  {_row_line(row)}" for row in fields["rows"][:12]]
-    if len(fields["rows"]) > 12:
-        lines.append(f"  and {count_of(len(fields['rows']) - 12, 'more row')}")
-    for size in fields["key_sizes"]:
-        lines.append(f"Keys       {size['key_size']:>5}: {_size_text(size)}")
-    return "\n".join([*lines, *(f"- {sentence}" for sentence in fields["text"])])
+    if zero_delta is not None:
+        lines.append(f"Zeros      delta = {zero_delta:.6g} between counts 0 and 1, whatever epsilon")
+    lines += [f"  {_row_line(row)}" for row in check.rows[:12]]
+    if len(check.rows) > 12:
+        lines.append(f"  and {count_of(len(check.rows) - 12, 'more row')}")
+    lines += [f"Keys       {size.key_size:>5}: {key_size_text(size)}" for size in check.key_sizes]
+    return "\n".join([*lines, *(f"- {sentence}" for sentence in check_sentences(check))])
 
 
-def _row_line(row: Mapping[str, Any]) -> str:
-    return f"count {row['count']:>4}: bias {row['bias']:+.3g}, variance {row['variance']:.6g}, unchanged {100 * row['stays']:.3g} %"
+def _row_line(row: RowFigures) -> str:
+    return f"count {row.count:>4}: bias {row.bias:+.3g}, variance {row.variance:.6g}, unchanged {100 * row.stays:.3g} %"
 
 
-def _size_text(size: Mapping[str, Any]) -> str:
-    if size["lost"]:
-        return f"too few, {count_of(size['lost'], 'noise value')} would be lost"
-    return f"plateau delta = {size['plateau']:.6g} from epsilon = {size['plateau_epsilon']:.6g} on"
+def key_size_text(size: SizeFigures) -> str:
+    """What rounding to so many keys does."""
+    if size.lost:
+        return f"too few, {count_of(size.lost, 'noise value')} would be lost"
+    return f"plateau delta = {size.plateau:.6g} from epsilon = {size.plateau_epsilon:.6g} on"
 
 
-def key_size_text(size: Mapping[str, Any]) -> str:
-    """For the page: what rounding to so many keys does."""
-    return _size_text(size)
-
-
-def gap_sentence(gap: Mapping[str, Any]) -> str:
+def gap_sentence(gap: Gap) -> str:
     """How far one published table is from adding up to another."""
-    mean = float(Fraction(gap["mean"]))
-    if not gap["unequal"]:
-        return f"{gap['fine']} adds up to {gap['coarse']} in {count_of(gap['cells'], 'cell')}."
+    if not gap.unequal:
+        return f"{gap.fine} adds up to {gap.coarse} in {count_of(gap.cells, 'cell')}."
     return (
-        f"{gap['fine']} does not add up to {gap['coarse']} in {gap['unequal']:,} of {count_of(gap['cells'], 'cell')}: off by {mean:.3g} on "
-        f"average, by {gap['largest']:,} at most."
+        f"{gap.fine} does not add up to {gap.coarse} in {gap.unequal:,} of {count_of(gap.cells, 'cell')}: off by {float(gap.mean):.3g} on "
+        f"average, by {gap.largest:,} at most."
     )
 
 
-def perturbed_screen(fields: Mapping[str, Any], entry: str | None) -> str:
+def published_screen(made: Published) -> str:
     """What was published, for a terminal."""
-    tables = [f"Wrote {table['file']}: {count_of(table['cells'], 'cell')}." for table in fields["tables"]]
-    gaps = [gap_sentence(gap) for gap in fields["gaps"]]
+    tables = [f"Wrote {table.file}: {count_of(table.cells, 'cell')}." for table in made.tables]
+    entry = made.ledger
     where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
-    uneven = [fields["distance_text"]] if Fraction(fields["settings"]["distance"]) else []
-    warning = [] if fields["release"]["private"] else [NOT_PRIVATE]
-    return "\n".join([*warning, *tables, *gaps, *fields["text"], *uneven, where])
+    uneven = [distance_sentence(made.settings)] if made.settings.distance else []
+    warning = [] if made.private else [NOT_PRIVATE]
+    return "\n".join([*warning, *tables, *map(gap_sentence, made.gaps), *published_sentences(made), *uneven, where])
 
 
 def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
@@ -141,60 +141,63 @@ def standing_sentence(state: str | None, is_there: bool, dataset: str, release_i
     )
 
 
-def perturbed_sentences(settings: Mapping[str, Any]) -> list[str]:
+def published_sentences(made: Published) -> list[str]:
     """What readers of tables with cell keys must know."""
-    weighted = [WEIGHTED] if settings["weighted"] else []
-    rescaled = [rescaled_sentence(settings["rescaled"])] if "rescaled" in settings else []
+    return [*settings_sentences(made.settings), *([other_noise_sentence(made.other_noise)] if made.other_noise else [])]
+
+
+def settings_sentences(settings: Settings) -> list[str]:
+    """The same of tables with these settings, whatever was published before."""
+    weighted = [WEIGHTED] if settings.weighted else []
+    rescaled = [] if settings.rescaled is None else [rescaled_sentence(settings.rescaled)]
     return [SAME_NOISE, NOT_ADDITIVE, *weighted, *rescaled, NO_GUARANTEE]
 
 
-def rescaled_sentence(rescaled: Mapping[str, Any]) -> str:
+def rescaled_sentence(rescaled: Rescaled) -> str:
     """A perturbation table that was fitted to another number of keys."""
     return (
-        f"The perturbation table was fitted from {rescaled['before']} to {rescaled['after']} keys, so its noise follows another law: at "
-        f"epsilon = 1 its delta is {format_short(rescaled['delta'])}, and was {format_short(rescaled['delta_before'])}."
+        f"The perturbation table was fitted from {rescaled.before} to {rescaled.after} keys, so its noise follows another law: at "
+        f"epsilon = 1 its delta is {format_short(rescaled.delta)}, and was {format_short(rescaled.delta_before)}."
     )
 
 
-def distance_sentence(settings: Mapping[str, Any]) -> str:
+def distance_sentence(settings: Settings) -> str:
     """How far cell keys are from uniform."""
-    distance = Fraction(settings["distance"])
-    if not distance:
+    if not settings.distance:
         return "Cell keys are exactly uniform if record keys are."
     return (
-        f"Cell keys are {format_short(distance)} from uniform at most, in total variation. Any (epsilon, delta) of the perturbation table "
-        f"holds with delta + (1 + e^epsilon) × {format_short(distance)}."
+        f"Cell keys are {format_short(settings.distance)} from uniform at most, in total variation. Any (epsilon, delta) of the "
+        f"perturbation table holds with delta + (1 + e^epsilon) × {format_short(settings.distance)}."
     )
 
 
-def missed_sentence(fields: Mapping[str, Any]) -> str:
+def missed_sentence(missed: Missed) -> str:
     """A table of a design that rounding to keys took above the asked delta."""
     return (
-        f"THE TABLE MISSES THE TARGET: rounded to {fields['key_size']} keys it has delta = {format_short(fields['delta_of_table'])} at "
-        f"epsilon = {fields['epsilon']}, above the asked {fields['delta']}. Take more keys, or ask for a smaller delta."
+        f"THE TABLE MISSES THE TARGET: rounded to {missed.key_size} keys it has delta = {format_short(missed.delta_of_table)} at "
+        f"epsilon = {missed.epsilon}, above the asked {missed.delta}. Take more keys, or ask for a smaller delta."
     )
 
 
-def design_screen(fields: Mapping[str, Any]) -> str:
+def design_screen(made: DesignCheck) -> str:
     """A design: the request and the result."""
     lines = [
-        f"Asked      epsilon = {fields['epsilon']}, delta = {fields['delta']}",
-        f"Noise      from -{fields['D']} to {fields['D']}, variance {fields['variance']:.9g}, for counts of at least {fields['D']}",
-        f"Reached    delta = {fields['delta_reached']:.6g} at epsilon = {fields['epsilon']}, before rounding to keys",
-        f"With keys  delta = {fields['delta_of_table']:.6g} at epsilon = {fields['epsilon']}, in the table with {fields['key_size']} keys"
-        + ("" if fields["missed"] is None else ": ABOVE WHAT WAS ASKED"),
-        *(f"{name:<10} {_other_text(fields['others'][key])}" for key, name in _OTHERS.items()),
+        f"Asked      epsilon = {made.epsilon}, delta = {made.delta}",
+        f"Noise      from -{made.D} to {made.D}, variance {made.variance:.9g}, for counts of at least {made.D}",
+        f"Reached    delta = {made.delta_reached:.6g} at epsilon = {made.epsilon}, before rounding to keys",
+        f"With keys  delta = {made.delta_of_table:.6g} at epsilon = {made.epsilon}, in the table with {made.key_size} keys"
+        + ("" if made.check.missed is None else ": ABOVE WHAT WAS ASKED"),
+        f"Best gamma {_other_text(made.best)}",
+        f"Smallest D {_other_text(made.smallest)}",
+        f"Laplace    {_other_text(made.laplace)}",
     ]
-    if fields["D"] > 1:
+    if made.D > 1:
         lines.append(
-            f"Small      no rows for counts 1 to {fields['D'] - 1}: cells with such counts are refused (design_rows in Python makes rows)"
+            f"Small      no rows for counts 1 to {made.D - 1}: cells with such counts are refused (design_rows in Python makes rows)"
         )
     return "\n".join(lines)
 
 
-_OTHERS = {"best": "Best gamma", "smallest": "Smallest D", "laplace": "Laplace"}
-
-
-def _other_text(other: Mapping[str, Any]) -> str:
-    how = "" if other["gamma"] is None else f", gamma = {other['gamma']}, by numbers"
-    return f"from -{other['D']} to {other['D']}{how}: variance {other['variance']:.6g}, delta = {other['delta']:.6g}"
+def _other_text(other: OtherNoise) -> str:
+    how = "" if other.gamma is None else f", gamma = {other.gamma}, by numbers"
+    return f"from -{other.D} to {other.D}{how}: variance {other.variance:.6g}, delta = {other.delta:.6g}"
