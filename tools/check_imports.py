@@ -38,7 +38,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cellkey": (*_CORE, "privacy"),
     "subspace": ("errors", "exact", "lattices", "privacy"),
     "channels": (*_CORE, "laws", "samplers", "chains", "privacy"),
-    "mechanisms": (*_CORE, "laws", "samplers", "chains", "privacy", "channels"),
+    "mechanisms": (*_CORE, "laws", "samplers", "chains", "privacy", "cellkey", "channels"),
     # The only room with counts.
     "engines": _DRAWING,
     "ledger": ("display", "errors", "exact", "tables", "lattices", "privacy"),

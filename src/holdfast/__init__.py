@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
     from holdfast.lattices import Lattice, lattice
     from holdfast.mechanisms import (
+        CellKey,
         Conditional,
         ExtendedGaussian,
         ExtendedLaplace,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from holdfast.wording import describe
 
 __all__ = [
+    "CellKey",
     "Conditional",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -82,6 +84,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "CellKey": "holdfast.mechanisms",
     "Conditional": "holdfast.mechanisms",
     "DiscreteGaussian": "holdfast.exact",
     "DiscreteLaplace": "holdfast.exact",

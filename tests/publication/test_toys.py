@@ -1,5 +1,5 @@
-"""Two mechanisms that the product does not know, one file and one row each, go the whole way: plan, ledger, release, resume after a kill,
-card, verify, report, command line.
+"""Mechanisms that read input, one that the product does not know (one file and one row) and the cell key method, go the whole way: plan,
+ledger, release, resume after a kill, card, verify, report, command line.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.cellkey import PerturbationTable, write_table
 from holdfast.errors import InvalidParameter
+from holdfast.ledger import Ledger
 from holdfast.mechanisms import MECHANISMS
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.randomness import NoiseKey
 from holdfast.testing.fit import ALPHA, check_fit_categories, chi_square_p_value
-from tests.toys.cell_keys import ToyCellKeys
 from tests.toys.conditional import ByEnumeration, ToyConditional, compositions
 
 ROOT = Path(__file__).parents[2]
-for toy in (ToyConditional, ToyCellKeys):  # known to the processes started here, and not to the other tests of this one
-    del MECHANISMS[toy.name]
+del MECHANISMS[ToyConditional.name]  # known to the processes started here, and not to the other tests of this one
+NOISE = PerturbationTable.from_probabilities({1: {-1: "1/2", 1: "1/2"}}, 2**32)
 CONDITIONAL = """
 [table]
 source = "towns.csv"
@@ -54,11 +55,12 @@ cell_key = "ckey"
 [keep]
 [release]
 id = "toy"
-mechanism = "toy-cell-keys"
+mechanism = "cell-key"
+perturbation_table = "noise.json"
 ledger = "ledger.sqlite"
 """
-RUNS = {"conditional": CONDITIONAL, "cell keys": KEYS}
-TOWNS = "region,town,people,ckey\nnorth,A,3,5\nnorth,B,2,8\nsouth,C,0,0\nsouth,D,1,7\n"
+RUNS = {"toy-conditional": CONDITIONAL, "cell-key": KEYS}
+TOWNS = "region,town,people,ckey\nnorth,A,3,5\nnorth,B,2,4000000000\nsouth,C,0,0\nsouth,D,1,7\n"
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -75,6 +77,10 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
 def start(tmp_path: Path, name: str) -> None:
     (tmp_path / "towns.csv").write_text(TOWNS)
     (tmp_path / "run.toml").write_text(RUNS[name])
+    write_table(NOISE, tmp_path / "noise.json")
+    if name == "cell-key":
+        Ledger.open(tmp_path / "ledger.sqlite", create=True, needs_grants=False)
+        return
     granted = run(
         tmp_path, "ledger", "grant", "towns", "--ledger", "ledger.sqlite", "--epsilon", "5", "--approver", "A", "--reason", "test"
     )
@@ -82,13 +88,13 @@ def start(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["conditional", "cell keys"])
-def test_a_toy_goes_the_whole_way(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [*RUNS])
+def test_it_goes_the_whole_way(tmp_path: Path, name: str) -> None:
     start(tmp_path, name)
     planned = run(tmp_path, "plan", "run.toml", "--json")
     assert planned.returncode == 0, planned.stderr
     fields = json.loads(planned.stdout)
-    assert fields["mechanism"]["name"] == f"toy-{name.replace(' ', '-')}"
+    assert fields["mechanism"]["name"] == name
     assert fields["expected_error"]["cell_standard_deviation"] == {"smallest": None, "median": None, "largest": None}
     killed = run(tmp_path, "release", "run.toml", "-o", "out", TOY_KILL=str(tmp_path / "drawn.json"))
     assert killed.returncode == -9
@@ -154,13 +160,13 @@ def test_input_reaches_only_the_engine() -> None:
     made = hf.release(first, keep, ToyConditional(epsilon="1/2"), key=key, release_id="a")
     assert made.table.counts.reshape(2, 2).sum(axis=1).tolist() == [5, 1]
     assert (made.table.counts >= 0).all()
-    answers = hf.release(table([3, 0, 0, 1], [5, 0, 0, 8]), [], ToyCellKeys(), key=key, release_id="b").table.counts
-    assert answers.tolist() == [1, 1, 1, 0]
+    looked_up = hf.release(table([3, 0, 0, 1], [5, 0, 0, 4000000000]), [], hf.CellKey(table=NOISE), key=key, release_id="b").table.counts
+    assert looked_up.tolist() == [2, 0, 0, 2]
 
 
 def test_what_is_missing_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="record_key or cell_key"):
-        hf.release(table([3, 2, 0, 1]), [], ToyCellKeys(), ledger=None)
+        hf.release(table([3, 2, 0, 1]), [], hf.CellKey(table=NOISE), ledger=None)
     with pytest.raises(InvalidKey, match='per = "distance"'):
         ToyConditional.from_run_file({"epsilon": Fraction(1, 2)}, "person")
     with pytest.raises(InvalidParameter, match="one unit of distance only"):

@@ -155,6 +155,7 @@ CARD: dict[str, Any] = {
         "chains": [],
         "conditioning": None,
         "answers": None,
+        "keyed": None,
         "per_distance": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},
         "per_person": {"distance": 2, "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
         "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},

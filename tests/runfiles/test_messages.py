@@ -242,11 +242,11 @@ WRONG: list[tuple[str, str, str]] = [
      'line 8, release.mechanism: this key is missing. Write mechanism = "generalized-laplace".'),
     ("mechanism", DESIGN.replace("-laplace", "-laplac"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression". '
+     '"conditional", "suppression", "cell-key". '
      'Got "generalized-laplac". Did you mean generalized-laplace?'),
     ("mechanism unbuilt", DESIGN.replace("generalized-laplace", "topdown"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
-     '"conditional", "suppression". Got "topdown".'),
+     '"conditional", "suppression", "cell-key". Got "topdown".'),
     ("per", DESIGN.replace('"distance"', '"persons"'),
      'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
     ("per list", DESIGN.replace('"distance"', "[]"),
@@ -347,7 +347,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 11, release.epsilom: there is no such key. Did you mean epsilon? Keys of release: id, date, office, approver, mechanism, "),
     ("one word of a mechanism", DESIGN.replace("generalized-laplace", "laplace"),
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", "conditional", '
-     '"suppression". Got "laplace". Did you mean generalized-laplace?'),
+     '"suppression", "cell-key". Got "laplace". Did you mean generalized-laplace?'),
     ("one word of a mechanism for answers", ANSWER.replace("projected-gaussian", "laplace"),
      'line 11, release.mechanism: must be one of "projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian". '
      'Got "laplace". Did you mean projected-laplace or extended-laplace?'),

@@ -12,7 +12,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import tests.toys.cell_keys
 import tests.toys.conditional  # noqa: F401
 from holdfast.cli.commands import main
 from holdfast.publication import publishing

@@ -132,12 +132,12 @@ def perturb(
     """
     rule = _rule(data, count, noise, keys, secret is not None)
     named = _checked_names(tables)
-    _check_empty_cells(noise)
+    check_empty_cells(noise)
     found: dict[str, Any] = {}  # frames of pyarrow
     columns: dict[str, tuple[str, ...]] = {}
-    fitting = _fitting(noise, rule)
+    fitting = fit_table(noise, rule)
     dataset = _dataset_of(data)
-    column = key if secret is None else _identifiers(id, key, named)
+    column = _identifiers(id, key, named) if secret is not None else data.key_column if isinstance(data, Table) else key
     if secret is not None:
         data, query, reading = secret.add(data, column, rule.records, name=_MADE_KEYS, query=query, reading=reading), None, None
     wanted = Columns(key if secret is None else _MADE_KEYS, count, weight, id)
@@ -162,7 +162,8 @@ def noise_facts(rule: CellKeys, table: PerturbationTable, secret: RecordKeys | N
     return NoiseFacts(UNKNOWN if secret is None else secret.fingerprint, column, said, digest)
 
 
-def _check_empty_cells(table: PerturbationTable) -> None:
+def check_empty_cells(table: PerturbationTable) -> None:
+    """Refuse a perturbation table that gives noise to empty cells."""
     zero = table.rows.get(0)
     if zero is not None and set(zero.noise) != {0}:
         raise InvalidParameter(
@@ -207,8 +208,8 @@ def _rule(data: Any, count: str | None, table: PerturbationTable, keys: KeySpace
     return rule
 
 
-def _fitting(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
-    """The table for the number of cell keys, with the same law."""
+def fit_table(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
+    """The table for the number of cell keys, with the same law; InvalidParameter where there is none."""
     if rule.size == table.key_size:
         return table
     fitting = table.rescaled(rule.size, allow_lost=False)
@@ -273,12 +274,17 @@ def _free_name(taken: tuple[str, ...]) -> str:
     return next(name for name in names if name not in taken)
 
 
+def add_noise(counts: NDArray[np.int64], keys: NDArray[np.uint64], table: PerturbationTable) -> NDArray[np.int64]:
+    """Counts with the noise of their cell keys; empty cells stay empty. CONFIDENTIAL input."""
+    values = counts.copy()
+    served = np.flatnonzero(counts)
+    values[served] += table.lookup(counts[served], keys[served])
+    return values
+
+
 def _values(cells: KeyedCells, table: PerturbationTable) -> NDArray[np.int64]:
     counts = cells.counts
-    noise = np.zeros(len(counts), np.int64)
-    served = np.flatnonzero(counts)
-    noise[served] = table.lookup(counts[served], cells.keys[served])
-    values: NDArray[np.int64] = counts + noise
+    values = add_noise(counts, cells.keys, table)
     if cells.weights is None:
         return values
     scale = 10**WEIGHT_DIGITS

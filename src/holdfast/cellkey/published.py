@@ -50,6 +50,19 @@ class NoiseFacts:
 
 
 @dataclass(frozen=True)
+class FixedNoise:
+    """Noise that the records fix, and what was said of earlier noise.
+
+    allowed:        whether it may be other noise than that of earlier releases.
+    other_records:  why these are other records than those of other data sets in the ledger; None where nobody said so.
+    """
+
+    facts: NoiseFacts
+    allowed: bool = False
+    other_records: str | None = None
+
+
+@dataclass(frozen=True)
 class Gap:
     """How far the cells of one published table are from adding up to another; from published counts alone, so it is public."""
 

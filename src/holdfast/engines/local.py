@@ -75,7 +75,7 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     if channel.needs_cell_keys and table.cell_keys is None:
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
-    check_input(channel, table.counts)
+    check_input(channel, table.counts, table.cell_keys if channel.needs_cell_keys else None)
     if facts.zeros is not None and table.counts[facts.zeros.cells].any():
         raise InvalidParameter("The plan was made for other totals: it leaves out cells that are not 0 here. Make a plan for this table.")
     tasks = channel.tasks()

@@ -22,13 +22,14 @@ def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None,
     return counts + sampler.draw(len(task.cells), words)
 
 
-def check_input(channel: Channel, counts: Ints) -> None:
+def check_input(channel: Channel, counts: Ints, cell_keys: Ints | None = None) -> None:
     """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
     if channel.layout is not None and not channel.layout.holds(counts):
         raise OutsideBounds(
             "The table does not lie within the bounds of this mechanism. Correct the table, or give wider bounds: the message does not "
             "say where, because that would tell counts. Nothing was drawn, and nothing was charged."
         )
+    channel.target.check_input(counts, cell_keys)
 
 
 def check_published(channel: Channel, counts: Ints, published: Ints) -> None:

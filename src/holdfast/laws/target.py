@@ -90,6 +90,10 @@ class Target(ABC):
         """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""
         return None
 
+    def check_input(self, counts: NDArray[np.int64], cell_keys: NDArray[np.int64] | None) -> None:
+        """Raise if the law is not made for these counts or keys. CONFIDENTIAL input: the message holds no value of it."""
+        return
+
     def block_variance(self, shape: Shape) -> Variance | None:
         """For blocks of this shape; None where it must be estimated from draws."""
         return None

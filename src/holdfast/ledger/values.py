@@ -106,6 +106,8 @@ class Charge:
         """What the release costs two tables at this distance, l1 or squared l2 as the guarantee has it."""
         if guarantee.status == "estimated":
             return cls("estimated")
+        if guarantee.kind == "cell-key":
+            return cls("cell-key")
         if guarantee.kind == "approximate" and guarantee.rho is None:
             return cls("approximate")  # type: ignore[arg-type]  # refused, with the message for it
         promise = guarantee.cost(distance)

@@ -1,5 +1,6 @@
 """Mechanisms: frozen values with exact parameters that turn public facts into a channel."""
 
+from holdfast.mechanisms.cellkey import CellKey
 from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace, RoundedProjection
@@ -10,6 +11,7 @@ from holdfast.mechanisms.suppression import Suppression
 
 __all__ = [
     "MECHANISMS",
+    "CellKey",
     "Conditional",
     "ExtendedGaussian",
     "ExtendedLaplace",

@@ -45,6 +45,8 @@ class Key:
     reader: Reader
     example: str
     required: bool = False
+    is_file: bool = False
+    """Whether its value is the name of a file, from the folder of the run file."""
 
     def read(self, raw: object) -> Any:
         """Return the value of the key in the file, or raise InvalidKey."""
@@ -137,6 +139,14 @@ def one_of(*choices: str) -> Reader:
         return raw
 
     return read
+
+
+@declare_shape({"type": "string"})
+def text(key: Key, raw: object) -> str:
+    """Reads a text that is not empty."""
+    if not isinstance(raw, str) or not raw.strip():
+        raise InvalidKey(key.name, f"must be a text that is not empty. Got {GOT}. Write {key.line}.")
+    return raw
 
 
 @declare_shape({"type": "boolean"})

@@ -12,7 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from holdfast.channels import Channel, Facts, Law
 from holdfast.display import shorten
@@ -21,7 +21,10 @@ from holdfast.exact.formatting import format_exact
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.asked import DISTANCE, Asked
-from holdfast.tables.table import checked_protect
+from holdfast.tables.table import Table, checked_protect
+
+if TYPE_CHECKING:
+    from holdfast.cellkey.published import FixedNoise
 
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
@@ -61,6 +64,15 @@ class Mechanism(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, str]:
         """Exact parameters as text, as they were asked for; named as in a run file, so that `from_parameters` reads them back."""
+
+    @property
+    def shown_parameters(self) -> dict[str, str]:
+        """The parameters as a screen shows them: short."""
+        return self.parameters
+
+    def fixed_noise(self, table: Table) -> FixedNoise | None:
+        """What fixes the noise of this table's records, where it is looked up and not drawn: the ledger compares it with earlier noise."""
+        return None
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:

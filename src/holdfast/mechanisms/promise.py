@@ -12,7 +12,7 @@ from holdfast.channels import Facts
 from holdfast.exposure.cells import known_by_identities
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.privacy.asked import Asked
-from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, Kind, Relation
+from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, KeyedNoise, Kind, Relation
 from holdfast.privacy.secrets import secrets_of
 
 
@@ -23,10 +23,11 @@ def promise(
     *,
     asked: Asked | None = None,
     answers: Answers | None = None,
+    keyed: KeyedNoise | None = None,
     **parameters: Fraction,
 ) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for;
-    `answers`: where the facts are of real-valued answers.
+    `answers`: where the facts are of real-valued answers; `keyed`: where noise is looked up by cell keys.
     """
     lattice = facts.lattice
     secrets = secrets_of(facts.moves, facts.protected, facts.records)
@@ -44,5 +45,5 @@ def promise(
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)
-    others: dict[str, Any] = {"relation": relation, "exposed": exposed, "asked": asked, "answers": answers, **parameters}
+    others: dict[str, Any] = {"relation": relation, "exposed": exposed, "asked": asked, "answers": answers, "keyed": keyed, **parameters}
     return Guarantee.from_secrets(secrets, kind=kind, distance=distance, **others)

@@ -5,6 +5,7 @@ Legend: r is the distance of two tables with the same kept totals. What a pair a
     pure          epsilon r
     zcdp          rho r^2, and (epsilon, delta) from it by Proposition 7 of [CKS20] at a delta of the reader's choice
     approximate   (epsilon r, delta (e^(epsilon r) - 1) / (e^epsilon - 1)), [DGGY22] Definition 2
+    cell-key      (0, 1), which is true of any two tables: no differential privacy
 
 Distances are exact: the l1 distance itself, or the SQUARE of the l2 distance. Whatever is not rational is a float rounded up.
 These are facts; the sentences about them are made in holdfast.wording.
@@ -28,7 +29,7 @@ from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.parameters import budget, not_negative, probability
 from holdfast.privacy.secrets import Found, Secrets
 
-Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
+Kind: TypeAlias = Literal["pure", "zcdp", "approximate", "cell-key"]
 Status: TypeAlias = Literal["exact", "estimated"]
 
 DEFAULT_DELTA = Fraction(1, 10**10)
@@ -37,7 +38,7 @@ MAX_NAMES = 10
 """Names of exposed cells that are listed; the number of all is always given."""
 ALLOWS: dict[Kind, tuple[str, ...]] = {"approximate": ("rho",)}
 """A Gaussian calibrated to (epsilon, delta) is zCDP as well: its rho can be given with them, and composes better."""
-NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta")}
+NEEDS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approximate": ("epsilon", "delta"), "cell-key": ()}
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,33 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class KeyedNoise:
+    """Noise that is looked up by cell keys, and not drawn: figures of its law over the draw of record keys, for one cell and one answer.
+
+    first, last:      counts that have noise; last is None where larger ones have it too.
+    lowest, highest:  the range of the noise. variance: the largest of any count.
+    epsilon, delta:   two counts from `first` on that differ by one are told apart by no more; no larger epsilon has a smaller delta.
+    zero_delta:       the delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; None where count 1 has no noise.
+    distance:         of cell keys from uniform, which adds (1 + e^epsilon) times as much to delta.
+    other_noise:      whether earlier tables of the same records may have other noise.
+    """
+
+    first: int
+    last: int | None
+    lowest: int
+    highest: int
+    variance: float
+    epsilon: float
+    delta: float
+    zero_delta: float | None
+    distance: Fraction
+    other_noise: bool = False
+
+    def to_fields(self) -> dict[str, str | int | float | bool | None]:
+        return {**asdict(self), "distance": format_exact(self.distance)}
+
+
+@dataclass(frozen=True)
 class Promise:
     """What two tables at one distance are promised.
 
@@ -170,6 +198,8 @@ class Promise:
 
     def __str__(self) -> str:
         """The numbers of its kind, for people."""
+        if self.kind == "cell-key":
+            return "no differential privacy"
         names = {"pure": ("epsilon",), "zcdp": ("rho", "epsilon", "delta"), "approximate": ("epsilon", "delta")}[self.kind]
         return ", ".join(f"{name} = {format_short(getattr(self, name))}" for name in names)
 
@@ -208,6 +238,8 @@ class Guarantee:
     """Where the law is conditioned (mechanisms/conditional.py)."""
     answers: Answers | None = None
     """Where real-valued answers are published (mechanisms/subspace.py)."""
+    keyed: KeyedNoise | None = None
+    """For "cell-key", which promises no differential privacy: figures of the noise (mechanisms/cellkey.py)."""
     asked: Asked | None = None
     """What was asked for. Given: where it is an (epsilon, delta) for one person, that is proved for the pair at that distance."""
     key_is_shared: bool = False
@@ -231,6 +263,8 @@ class Guarantee:
                 f"person = {self.person} is nearer than the smallest secret, {self.smallest_secret}: then no {self.protect} can change "
                 "alone. Write person=None."
             )
+        if (self.kind == "cell-key") is (self.keyed is None):
+            raise InvalidParameter("A guarantee of kind 'cell-key', and no other, has figures of keyed noise.")
         self._check_status()
 
     def _check_status(self) -> None:
@@ -285,6 +319,8 @@ class Guarantee:
                 asked for, else 1e-10).
         """
         value = positive_fraction(distance, "distance")
+        if self.kind == "cell-key":
+            return Promise("cell-key", Fraction(0), Fraction(1), None)
         squared, length = self.distance.squared_length(value), self.distance.length(value)
         if self.kind == "zcdp":
             assert self.rho is not None
@@ -356,6 +392,7 @@ class Guarantee:
             "chains": [chain.to_fields() for chain in self.chains],
             "conditioning": None if self.conditioning is None else self.conditioning.to_fields(),
             "answers": None if self.answers is None else self.answers.to_fields(),
+            "keyed": None if self.keyed is None else self.keyed.to_fields(),
             "exposed": {
                 "kept_sums": self.exposed.kept_sums,
                 "cells": self.exposed.cells,

@@ -16,6 +16,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -37,6 +38,7 @@ from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.embedded import find_ledger
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
+from holdfast.publication.fixed_noise import compare_noise, fixed_facts
 from holdfast.publication.folder import Output, output_problem, put_in_place
 from holdfast.publication.history import GRANT, charge_facts, grant_facts, public_facts
 from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
@@ -60,6 +62,7 @@ from holdfast.wording.endings import (
 )
 
 if TYPE_CHECKING:
+    from holdfast.cellkey.published import FixedNoise
     from holdfast.ledger.values import Reservation
 
 EMBEDDED: Final = "embedded"
@@ -363,6 +366,8 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
     known = account.ledger.account(account.dataset)
     earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
     facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint) | grant_facts(known.grants)
+    fixed = plan.mechanism.fixed_noise(table)
+    facts |= {} if fixed is None else fixed_facts(fixed)
     if order.disjoint is not None:  # a declaration that is refused leaves no new ledger behind
         account.ledger.check(account.dataset, order.release_id, Charge.of(plan.guarantee), facts)
     rehearse(plan.drawing)
@@ -381,8 +386,13 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
             second_secret=second,
             input_digest=bound.input_digest,
             now=now,
+            check_earlier=None if fixed is None else partial(_refuse_other_noise, account.dataset, fixed),
         )
     return Booked(replace(account, ledger=ledger), ledger.start_drawing(made), plan.drawing.channel.identity), bound
+
+
+def _refuse_other_noise(dataset: str, noise: FixedNoise, earlier: list[Reservation]) -> None:
+    compare_noise(earlier, dataset, noise)
 
 
 def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: ChargedAccount) -> tuple[Booking, BoundRelease]:

@@ -104,6 +104,7 @@ def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:
         "chains",
         "conditioning",
         "answers",
+        "keyed",
         "per_distance",
         "sentences",
         "text",

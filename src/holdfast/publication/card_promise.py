@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from holdfast.publication.card_answers import AnswersInfo
-from holdfast.publication.card_fields import CardPart, Costs, Count, Text, Texts
+from holdfast.publication.card_fields import CardPart, Cost, Costs, Count, Text, Texts
 
 
 class RelationInfo(CardPart):
@@ -52,6 +52,23 @@ class ChainBlocks(CardPart):
     shapes: Count = Field(description="Shapes of blocks that were assessed together: the confidence is for all of them.")
 
 
+class KeyedInfo(CardPart):
+    """Noise that was looked up by cell keys: its law over the draw of record keys, for one cell and one answer. No differential privacy."""
+
+    first: Count = Field(description="The smallest count that has noise; empty cells stay empty.")
+    last: Count | None = Field(description="The largest count that has noise; null if all larger ones have it too.")
+    lowest: int = Field(description="The lowest noise of any count.")
+    highest: int = Field(description="The highest noise of any count.")
+    variance: Cost = Field(description="The largest variance of the noise of any count, rounded up.")
+    epsilon: Cost = Field(description="From this epsilon on delta stops falling. Rounded up.")
+    delta: Cost = Field(description="The delta there, for two counts from `first` on that differ by one. Rounded up.")
+    zero_delta: Cost | None = Field(
+        description="The delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; null if count 1 has no noise."
+    )
+    distance: Text = Field(description="Distance of cell keys from uniform, in total variation, if record keys are; exact.")
+    other_noise: bool = Field(description="True if the publisher allowed other noise than earlier tables of the same records have.")
+
+
 class AskedInfo(CardPart):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 
@@ -67,7 +84,7 @@ class GuaranteeInfo(CardPart):
     """The promise."""
 
     asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")
-    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate.")
+    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate; cell-key, if no differential privacy is promised.")
     parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
     protect: Text = Field(description="Whose privacy is promised.")
@@ -83,6 +100,7 @@ class GuaranteeInfo(CardPart):
     )
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
     answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
+    keyed: KeyedInfo | None = Field(description="Where noise was looked up by cell keys: its figures, in place of a promise; else null.")
     per_distance: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
     per_person: Costs | None = Field(
         description="The promise when one person (or what is protected) changes its answers; null if no person can change alone without "

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.check import Check, DesignCheck
-from holdfast.cellkey.published import NoiseFacts, Published, Settings
-from holdfast.errors import HoldfastError, InvalidParameter, LedgerProblem, OutputExists, OutputProblem
+from holdfast.cellkey.published import FixedNoise, Published, Settings
+from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.state import sync_folder
 from holdfast.ledger.values import Reservation, text_of
 from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
+from holdfast.publication.fixed_noise import compare_noise, fixed_facts
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.order import UNNAMED
@@ -33,8 +34,6 @@ from holdfast.wording.cellkey import (
     gap_sentence,
     key_size_text,
     missed_sentence,
-    other_noise_refusal,
-    other_records_refusal,
     published_sentences,
     standing_sentence,
 )
@@ -46,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 PAGE = "report.html"
 SCHEMA = "holdfast-cellkey/1"
-OTHER_RECORDS = "other_records"
-"""The fact of a release that says why its records are others than those of earlier data sets."""
 
 
 def check_json(check: Check) -> dict[str, object]:
@@ -121,42 +118,6 @@ def check_place(folder: Path) -> None:
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
 
 
-def _other_noise(
-    earlier: Sequence[Reservation], dataset: str, noise: Mapping[str, str], allowed: bool, other_records: str | None
-) -> tuple[str, ...]:
-    """In which parts the noise is another than that of earlier cell key releases in the ledger, where that is allowed; else refused.
-
-    A data set is only a name: the same records may be there under another one. So all of the ledger is compared, except data sets that were
-    said to have other records, now or when a release was recorded after them.
-    """
-    standing: dict[str, list[Reservation]] = {}
-    for release in earlier:
-        if release.charge.kind == "cell-key" and release.state not in ("voided", "voided-spent"):
-            standing.setdefault(release.dataset, []).append(release)
-    own = standing.pop(dataset, [])
-    parts = _differing(noise, own)
-    if parts and not allowed:
-        raise LedgerProblem(other_noise_refusal(dataset, parts))
-    for name, others in standing.items():
-        differing = _differing(noise, others)
-        if not differing or other_records is not None or _are_told_apart(own, others) or _are_told_apart(others, own):
-            continue
-        if not allowed:
-            raise LedgerProblem(other_records_refusal(dataset, name, differing))
-        parts += differing
-    return tuple(name for name in noise if name in parts)
-
-
-def _differing(noise: Mapping[str, str], releases: Sequence[Reservation]) -> list[str]:
-    found = [release.facts.get("noise", {}) for release in releases]
-    return [name for name in noise if any(facts.get(name) != noise[name] for facts in found)]
-
-
-def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) -> bool:
-    """Whether a release of one data set was recorded as of other records, when the other data set had one."""
-    return bool(others) and any(OTHER_RECORDS in release.facts and release.seq > others[0].seq for release in said)
-
-
 def standing(
     ledger: Ledger | NewLedger | None, dataset: str, release_id: str, folder: Path, options: Sequence[str]
 ) -> Callable[[], Stands]:
@@ -227,6 +188,7 @@ def publish_perturbed(
     """
     if made.noise is None:
         raise InvalidParameter("These tables do not say what fixes their noise. Save what hf.cellkey.perturb returned.")
+    fixed = FixedNoise(made.noise, other_noise, None if other_records is None else text_of(other_records, "other_records"))
     output = Output(folder)
     check_place(folder)
     codes = {column: frame.column(column).to_pylist() for frame in made.tables.values() for column in frame.column_names[:-1]}
@@ -236,8 +198,7 @@ def publish_perturbed(
     book = ledger.make() if isinstance(ledger, NewLedger) else ledger
     held = None
     if book is not None:
-        reason = None if other_records is None else text_of(other_records, "other_records")
-        held, other = _reserve(book, published, made.noise, other_noise, reason)
+        held, other = _reserve(book, published, fixed)
         published = replace(published, ledger=held.head, other_noise=other)
     try:
         with Unbooked().exclusive_folder(output) as temporary:
@@ -258,19 +219,16 @@ def publish_perturbed(
     return published
 
 
-def _reserve(
-    book: Ledger, made: Published, noise: NoiseFacts, allowed: bool, other_records: str | None
-) -> tuple[Reservation, tuple[str, ...]]:
+def _reserve(book: Ledger, made: Published, noise: FixedNoise) -> tuple[Reservation, tuple[str, ...]]:
     """Record the release, and in which parts its noise is another than that of earlier ones. There is no key to seal and nothing to resume:
     the same records give the same tables again.
     """
-    facts = {"method": "cell keys", "tables": [table.name for table in made.tables], "noise": noise.to_fields()}
-    facts |= {} if other_records is None else {OTHER_RECORDS: other_records}
+    facts = {"method": "cell keys", "tables": [table.name for table in made.tables], **fixed_facts(noise)}
     other: tuple[str, ...] = ()
 
     def compare(earlier: list[Reservation]) -> None:
         nonlocal other
-        other = _other_noise(earlier, made.dataset, noise.to_fields(), allowed, other_records)
+        other = compare_noise(earlier, made.dataset, noise)
 
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     held = book.reserve(

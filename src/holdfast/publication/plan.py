@@ -36,6 +36,7 @@ from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
+from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.constraints import kept_texts
 from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
@@ -244,12 +245,13 @@ class Plan:
         error, grid = self.expected_error, self.facts.grid
         rounded = grid is not None and not grid.on_grid
         rough = self.covariance is not None and bool(self.covariance.rough().any())
-        spread = (error.smallest, error.median, error.largest)
+        spread, keyed = (error.smallest, error.median, error.largest), self.guarantee.keyed
+        text = error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough)
         return {
             "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
             "basis": basis_phrase(error.basis, error.error, not error.of_target),
             "relative_error": error.error if math.isfinite(error.error) else None,
-            "text": error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough),
+            "text": text if keyed is None else noise_sentence(keyed),
             "cells_not_estimated": error.cells_not_estimated,
             "margins": [
                 {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
@@ -277,7 +279,7 @@ class Plan:
         yield "Exposed", fields["exposed"]["text"]
         if kept["zeros"]["status"] != "none":
             yield "Zeros", kept["zeros"]["text"]
-        yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in said["parameters"].items())])
+        yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in self.mechanism.shown_parameters.items())])
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said["law"]
@@ -288,7 +290,8 @@ class Plan:
             tail = tail if group["chain"] is None else "an estimate"
             cells = count_of(f"{group['cells']:,}", "cell")
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
-        yield "Error", f"{fields['expected_error']['text']} ({fields['expected_error']['basis']})"
+        basis = f" ({fields['expected_error']['basis']})" if self.guarantee.keyed is None else ""
+        yield "Error", f"{fields['expected_error']['text']}{basis}"
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)

@@ -71,6 +71,11 @@ def is_suppressed(card: Card) -> bool:
     return bool(card["mechanism"]["name"] == "suppression")
 
 
+def is_keyed(card: Card) -> bool:
+    """Whether noise was looked up by cell keys: no differential privacy is promised."""
+    return card["guarantee"]["keyed"] is not None
+
+
 def is_bounded(card: Card) -> bool:
     """Whether the published table is drawn within public bounds: counts near them are biased."""
     return bool(card["guarantee"]["relation_fields"]["within_bounds"])
@@ -150,6 +155,8 @@ def parameter_text(say: Say, parameters: Mapping[str, Any]) -> str:
     if "levels" in given:
         with suppress(TypeError, ValueError, RecursionError):  # no shares that we write: shown as they stand
             given["levels"] = f"[{'; '.join(_share(say, *row) for row in json.loads(given['levels']))}]"
+    if "perturbation_table" in given:
+        given["perturbation_table"] = say("page.in_card")
     if "rows" in given:
         try:
             rows = [
@@ -305,6 +312,8 @@ def distance_rows(card: Card) -> list[tuple[str, str]]:
 def promise_text(say: Say, costs: Card) -> str:
     """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1 (epsilon 2.89 with
     delta 1e-10)."""
+    if costs.get("kind") == "cell-key":
+        return say("page.cost_none")
     named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
     if named is None:
         return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})

@@ -29,6 +29,7 @@ from holdfast.report.page import (
     exposed_text,
     formula,
     is_bounded,
+    is_keyed,
     is_rounded,
     is_suppressed,
     level_rows,
@@ -129,7 +130,8 @@ def _what(card: Card) -> PageSection:
     say, totals = say_of(card), card["kept"]["totals"]
     which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
     columns = names(say, column_names(card), SHOWN_CONSTRAINTS)
-    made = "suppressed" if is_suppressed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
+    noisy = "keyed" if is_keyed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
+    made = "suppressed" if is_suppressed(card) else noisy
     said = (
         say(which, count=card["table"]["cells"], name=name(table_name(card)), columns=columns, **nouns(card)),
         say(f"report.made_{made}", protected=card["guarantee"]["protect"]),
@@ -318,6 +320,8 @@ def _use(card: Card, facts: ReportFacts) -> PageSection:
     if is_bounded(card):
         bounded = (*(("use_exact",) if totals else ()), "use_bounded_sums", *shared, "use_bounded_ratio", "use_not_law")
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in bounded))
+    if is_keyed(card):
+        return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in ("use_keyed", "use_not_law")))
     unbiased = card["mechanism"]["name"] in UNBIASED
     names_of_lines = (
         *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),

@@ -30,6 +30,7 @@ from holdfast.report.page import (
     exposed_text,
     formula,
     is_bounded,
+    is_keyed,
     is_suppressed,
     list_tells,
     mechanism_text,
@@ -248,6 +249,8 @@ def _others(card: Card, say: Say) -> Markup:
     """What every other count is."""
     if is_suppressed(card):
         return say("statement.others_suppressed")
+    if is_keyed(card):
+        return say("statement.others_keyed")
     nothing = not card["kept"]["totals"] and not card["kept"]["identities"]
     which = say(f"statement.which_{noun(card)}_{'open' if card['exposed']['cells'] else 'all' if nothing else 'other'}")
     if is_bounded(card):
@@ -300,6 +303,8 @@ def _error_text(card: Card, say: Say) -> tuple[Markup, ...]:
 
 def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
     protected, records, answers = card["guarantee"]["protect"], card["table"]["max_records"], card["guarantee"]["answers"]
+    if is_keyed(card):
+        return (say("statement.not_keyed"), say("statement.not_groups"), say("statement.not_others"))
     lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
     if answers is not None:
         lines += [say("statement.neighbours"), say("statement.not_declared")]

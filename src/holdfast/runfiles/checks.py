@@ -15,7 +15,7 @@ from holdfast.exact.formatting import format_short
 from holdfast.invariants import identity, margin, total
 from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice
-from holdfast.mechanisms.keys import GOT, InvalidKey
+from holdfast.mechanisms.keys import GOT, InvalidKey, Key
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.privacy.asked import DISTANCE
@@ -134,7 +134,7 @@ def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None
             raise Problem(place, f"cells has no column {quote(name)}. {which}Columns: {', '.join(map(quote, cells))}.")
 
 
-def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
+def mechanism_of(release: ReleaseSection, table: TableSection, folder: str) -> Mechanism:
     """The mechanism that is asked for; its own keys are read, and checked, by itself."""
     chosen = mechanism_class(release.mechanism)
     keys = {key.name: key for key in chosen.run_file_keys}
@@ -147,7 +147,7 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
             told = f'this key is missing: mechanism = "{chosen.name}" needs it. Write {key.line}.'
             raise Problem(("release", key.name), told)
     try:
-        values = {name: keys[name].read(raw) for name, raw in release.own.items()}
+        values = {name: keys[name].read(_place(keys[name], raw, folder)) for name, raw in release.own.items()}
         _check_known(release.per, table.protect)
         made = chosen.from_run_file(values, release.per or (table.protect if chosen.takes_answers else DISTANCE))
         if release.per is None and made.has_budget:
@@ -159,6 +159,14 @@ def mechanism_of(release: ReleaseSection, table: TableSection) -> Mechanism:
     raise problem
 
 
+def _place(key: Key, raw: object, folder: str) -> object:
+    """The value of a key; the name of a file starts at the folder of the run file."""
+    if not key.is_file or not isinstance(raw, str):
+        return raw
+    check_file(("release", key.name), raw, folder)
+    return os.path.join(folder, raw)
+
+
 def _check_known(per: str | None, protected: str) -> None:
     """Raise InvalidKey if `per` is neither what the table protects nor "distance"."""
     if per not in (None, protected, DISTANCE):
@@ -168,7 +176,7 @@ def _check_known(per: str | None, protected: str) -> None:
 def _check_per(made: Mechanism, per: str | None, protected: str) -> None:
     """Raise if `per` is given without a budget, or if the mechanism has not taken it over."""
     if per is not None and not made.has_budget:
-        given = "".join(f" with {name} = {value}" for name, value in made.parameters.items())
+        given = "".join(f" with {name} = {value}" for name, value in made.shown_parameters.items())
         raise InvalidKey("per", f'this key says what a budget is for, and mechanism = "{made.name}"{given} has none. Leave it out.')
     if per is not None and made.per != per:
         only = made.per or protected

@@ -300,7 +300,7 @@ def _run_of(name: str, toml: str) -> Run:
     folder = os.path.dirname(os.path.abspath(name))
     answer = document.answer if isinstance(document, AnswerDocument) else None
     table, release = document.table if isinstance(document, Document) else document.answer.table, document.release
-    mechanism = mechanism_of(release, table)
+    mechanism = mechanism_of(release, table, folder)
     if mechanism.takes_answers is (answer is None):
         said = for_answers_only if answer is None else for_counts_only
         raise Problem(("release", "mechanism"), said(mechanism.name))

@@ -50,6 +50,7 @@ class Table(Frames):
         "_count_name",
         "_counts",
         "_grid",
+        "_key_column",
         "_max_records",
         "_name",
         "_protect",
@@ -110,6 +111,7 @@ class Table(Frames):
         self._universe = universe
         self._counts: NDArray[np.int64] = read_only(counts)
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
+        self._key_column = "record_key"
         self._count_name = count
         self._grid = grid
         self._protect = checked_protect(protect)
@@ -172,6 +174,7 @@ class Table(Frames):
                 )
         own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
         table = cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
+        table._key_column = cell_key or table._key_column
         table._source = source_name(data)
         return table
 
@@ -230,6 +233,7 @@ class Table(Frames):
             else:
                 declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
         table = cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
+        table._key_column = record_key or table._key_column
         table._source = source_name(data)
         return table
 
@@ -260,6 +264,11 @@ class Table(Frames):
     def cell_keys(self) -> NDArray[np.int64] | None:
         """One key per cell for the cell key method, read-only; None where no keys were given. CONFIDENTIAL."""
         return self._cell_keys
+
+    @property
+    def key_column(self) -> str:
+        """The name of the column that cell keys came from; "record_key" where they were given as an array."""
+        return self._key_column
 
     @property
     def public_columns(self) -> Mapping[str, NDArray[np.int64]]:

@@ -59,6 +59,8 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
 
 def budget_why(guarantee: Guarantee) -> str:
     """One sentence: why a unit of distance, a person and the smallest secret do not cost the same."""
+    if guarantee.keyed is not None:
+        return "No differential privacy is promised, whatever the distance."
     if guarantee.costs_nothing:
         return "No pair of tables costs anything, at any distance."
     if guarantee.answers is not None:

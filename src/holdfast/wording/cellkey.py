@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.published import Gap, Published, Rescaled, Settings
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_short
-from holdfast.wording.cellkey_losses import limits_sentence, plateau_sentences, scope_sentence, zero_sentences
+from holdfast.privacy.guarantee import KeyedNoise
+from holdfast.wording.cellkey_losses import (
+    ONE_ANSWER,
+    limits_sentence,
+    plateau_sentences,
+    scope_sentence,
+    zero_sentences,
+    zero_shown_sentence,
+)
 from holdfast.wording.endings import PUBLISHED_UNCHARGED
 
 NO_GUARANTEE = (
@@ -32,6 +41,11 @@ WEIGHTED = (
     "changes a weighted count by its weight, and the noise is multiplied by the mean weight, which that record changes too."
 )
 NOT_PRIVATE = "NOT PRIVATE: the record keys are made from a test secret. Anyone can make them again and take the noise off. Do not publish."
+OTHER_NOISE_ALLOWED = (
+    "Earlier tables may have other noise, which the publisher allowed (other_noise): then the same records have two draws of noise, and "
+    "averaging them tells more than one."
+)
+KEYS_TAKE_OFF = "Whoever has the record keys, or the secret that they are made from, can take the noise off."
 NOTHING_PUBLISHED = "Nothing was published, and nothing of the release was left behind."
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
 
@@ -40,6 +54,36 @@ def meaning_sentences(losses: Losses, with_zeros: Losses | None) -> list[str]:
     """What the (epsilon, delta) of a perturbation table means and what not; `with_zeros`: where empty cells stay empty."""
     zeros = [] if with_zeros is None else zero_sentences(with_zeros)
     return [scope_sentence(losses), *plateau_sentences(losses), *zeros, limits_sentence(losses), NO_GUARANTEE]
+
+
+def keyed_sentences(noise: KeyedNoise) -> list[str]:
+    """What is said of noise that is looked up by cell keys in place of a promise."""
+    counts = f"of at least {noise.first}" if noise.last is None else f"from {noise.first} to {noise.last}"
+    told = (
+        f"For one cell and one answer, over the draw of the record keys, two counts {counts} that differ by one are told apart by "
+        f"epsilon = {format_short(noise.epsilon)} with delta = {format_short(noise.delta)} at most; no larger epsilon has a smaller delta."
+    )
+    return [
+        NO_GUARANTEE,
+        noise_sentence(noise),
+        told,
+        *([] if noise.zero_delta is None else [zero_shown_sentence(noise.zero_delta)]),
+        *([uneven_sentence(noise.distance)] if noise.distance else []),
+        ONE_ANSWER,
+        SAME_NOISE,
+        NOT_ADDITIVE,
+        *([OTHER_NOISE_ALLOWED] if noise.other_noise else []),
+        KEYS_TAKE_OFF,
+    ]
+
+
+def noise_sentence(noise: KeyedNoise) -> str:
+    """The range and variance of the noise."""
+    counts = f"{noise.first} and above" if noise.last is None else f"from {noise.first} to {noise.last}"
+    return (
+        f"The noise of counts {counts} is from {noise.lowest} to {noise.highest}, with a variance of at most "
+        f"{format_short(noise.variance)}; empty cells stay empty."
+    )
 
 
 def check_sentences(check: Check) -> list[str]:
@@ -101,7 +145,8 @@ def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
     """Why tables with other noise than earlier ones are not published; `parts`: what differs."""
     return (
         f"Earlier cell key releases of {dataset!r} have another {_join_all(parts)}: the same records would get a second draw of noise, and "
-        "whoever averages both has less of it. Use the same again. If that is not possible, publish with --other-noise, which says so."
+        "whoever averages both has less of it. Use the same again. If that is not possible, publish with --other-noise (in a run file: "
+        "other_noise = true), which says so."
     )
 
 
@@ -110,7 +155,8 @@ def other_records_refusal(dataset: str, other: str, parts: Sequence[str]) -> str
     return (
         f"Cell key releases of {other!r} in this ledger have another {_join_all(parts)}. If {dataset!r} has the same records under another "
         "name, they would get a second draw of noise, and whoever averages both has less of it. Use the same again. If these are other "
-        'records, say why with --other-records "..."; the ledger records it. If they are the same, publish with --other-noise.'
+        'records, say why with --other-records "..." (in a run file: other_records = "..."); the ledger records it. If they are the '
+        "same, publish with --other-noise."
     )
 
 
@@ -165,9 +211,14 @@ def distance_sentence(settings: Settings) -> str:
     """How far cell keys are from uniform."""
     if not settings.distance:
         return "Cell keys are exactly uniform if record keys are."
+    return uneven_sentence(settings.distance)
+
+
+def uneven_sentence(distance: Fraction) -> str:
+    """What it means that cell keys are so far from uniform."""
     return (
-        f"Cell keys are {format_short(settings.distance)} from uniform at most, in total variation. Any (epsilon, delta) of the "
-        f"perturbation table holds with delta + (1 + e^epsilon) × {format_short(settings.distance)}."
+        f"Cell keys are {format_short(distance)} from uniform at most, in total variation. Any (epsilon, delta) of the "
+        f"perturbation table holds with delta + (1 + e^epsilon) × {format_short(distance)}."
     )
 
 

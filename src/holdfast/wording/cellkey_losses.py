@@ -10,6 +10,10 @@ from holdfast.exact.formatting import format_short
 
 LARGE_DELTA = Fraction(1, 100)
 """From here on a plateau is called no protection in the sense of differential privacy."""
+ONE_ANSWER = (
+    "The figures do not compose: they say nothing about several answers together. They do not cover differencing either: two tables "
+    "whose records differ in one person can show that person."
+)
 MOST_RUNS = 5
 """So many unbroken runs of counts are named."""
 
@@ -76,17 +80,19 @@ def zero_sentences(losses: Losses) -> list[str]:
     shown = losses.zero_shown
     if shown is None:
         return []
-    return [
-        f"A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "
-        f"distinguished from zero with probability {format_short(shown.up())}, whatever epsilon is."
-    ]
+    return [zero_shown_sentence(shown.up())]
+
+
+def zero_shown_sentence(delta: float) -> str:
+    """What keeping zeros tells of a count of one."""
+    return (
+        "A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "
+        f"distinguished from zero with probability {format_short(delta)}, whatever epsilon is."
+    )
 
 
 def limits_sentence(losses: Losses) -> str:
     """What the figures say nothing about."""
     if losses.queries > 1:
         return "The figures say nothing about further answers."
-    return (
-        "The figures do not compose: they say nothing about several answers together. They do not cover differencing either: two tables "
-        "whose records differ in one person can show that person."
-    )
+    return ONE_ANSWER

@@ -11,6 +11,7 @@ from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise, Relation
 from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
 from holdfast.wording.budget import asked_fields, asked_sentence, budget_why, requested_sentence
+from holdfast.wording.cellkey import keyed_sentences
 from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
 from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
@@ -69,6 +70,8 @@ def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, who
     """
     if guarantee.answers is not None:
         return answers_sentences(guarantee, delta, whole=whole)
+    if guarantee.keyed is not None:
+        return [*keyed_sentences(guarantee.keyed), *_list_of_cells(guarantee)]
     if guarantee.costs_nothing:
         depends = "depends on the kept totals alone" if _has_totals(guarantee) else "does not depend on the counts"
         first = (

@@ -82,7 +82,7 @@ def price_sentences(price: Mapping[str, Any]) -> str:
     name, protected, dataset = price["currency"], price["protect"], price["dataset"]
     numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
     said = (
-        "not counted, since the promise is an estimate and estimates cannot be added up"
+        "not counted: an estimate, or noise of cell keys, has no number that could be added up"
         if numbers["cost"] is None
         else f"{name} = {format_amount(numbers['cost'])} for one {protected}"
     )

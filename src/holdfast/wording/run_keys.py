@@ -143,6 +143,10 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "norm": "The distance that the budget is for.",
         "sampler": "How noise is drawn: exactly (auto, coupling_from_past), or by a Markov chain.",
         "allow_estimated": "Let auto take a Markov chain where no exact sampler works; the promise is then an estimate.",
+        "perturbation_table": "For the cell key method: the file of the perturbation table.",
+        "mix": "Mix cell keys before noise is looked up: gaps between tables then tell less.",
+        "other_noise": "Publish though earlier cell key releases have another column, rule or perturbation table.",
+        "other_records": "Why these are other records than those of other data sets in the ledger; it is recorded.",
         "eta": "The total variation error that chains may have together.",
     },
     "levels": {

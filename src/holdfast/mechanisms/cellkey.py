@@ -1,0 +1,224 @@
+"""The cell key method: noise looked up by a key that belongs to the records of a cell, the same in every table and on every day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+
+from holdfast.cellkey.check import zeros_apart
+from holdfast.cellkey.formats import read_table
+from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill
+from holdfast.cellkey.perturb import add_noise, check_empty_cells, fit_table, noise_facts
+from holdfast.cellkey.published import FixedNoise
+from holdfast.cellkey.table import PerturbationTable
+from holdfast.channels import Channel, Facts
+from holdfast.errors import HoldfastError, InvalidCount, InvalidParameter
+from holdfast.exact.balls import float_up
+from holdfast.lattices import Lattice
+from holdfast.lattices.shapes import Free
+from holdfast.laws import Reads, Target
+from holdfast.mechanisms import keys
+from holdfast.mechanisms.keys import InvalidKey, Key
+from holdfast.mechanisms.mechanism import Mechanism
+from holdfast.mechanisms.promise import promise
+from holdfast.privacy.guarantee import KeyedNoise
+from holdfast.randomness import Words
+from holdfast.samplers.choice import Choice, Reason
+from holdfast.samplers.protocol import Ints
+from holdfast.tables import Table
+from holdfast.tables.columns import KEY_BITS
+
+TABLE, MIX, OTHER_NOISE, OTHER_RECORDS = "perturbation_table", "mix", "other_noise", "other_records"
+
+
+@dataclass(frozen=True)
+class Keyed(Target):
+    """y = x + e(x, k): e the noise that the perturbation table has for the count x and the cell key k; y = 0 where x = 0.
+
+    table:  for as many keys as `rule` makes.
+    """
+
+    table: PerturbationTable
+    rule: CellKeys
+
+    reads = Reads.CELL_KEYS
+
+    @property
+    def fields(self) -> tuple[str | int, ...]:
+        facts = noise_facts(self.rule, self.table, None, "")
+        return ("cell-key", facts.table, facts.rule)
+
+    @property
+    def formula(self) -> str:
+        return (
+            "y = x + e(x, k) where x > 0, else 0: e is the noise that the perturbation table has for the count x and the cell key k, "
+            f"the sum of the record keys modulo {self.rule.modulus}"
+            f"{'' if self.rule.size == self.rule.modulus else f', folded to {self.rule.size} keys'}{', mixed' if self.rule.mixed else ''}"
+        )
+
+    def log_tail(self, lattice: Lattice, t: float) -> float:
+        return float("-inf") if t > lattice.cells * max(abs(noise) for row in self.table.rows.values() for noise in row.noise) else 0.0
+
+    def check_input(self, counts: Ints, cell_keys: Ints | None) -> None:
+        """Refuse counts that have no row, and keys that are no draw of uniform ones: most cells would get the same noise."""
+        assert cell_keys is not None
+        filled = counts > 0
+        given = cell_keys[filled]
+        self.table.lookup(counts[filled], np.zeros(len(given), np.int64))
+        size = self.rule.records.size
+        if len(given) and any(do_not_fill(reach, len(given), size) for reach in (int(given.max()), size - 1 - int(given.min()))):
+            raise InvalidCount(
+                f"The cell keys do not fill 0 to {size - 1}: all lie nearer to one end than sums of such keys can be expected to, and most "
+                "cells would get the same noise. Make new record keys with RecordKeys, or publish with `holdfast cellkey perturb --keys`."
+            )
+
+
+@dataclass(frozen=True)
+class KeyLookup:
+    """Looks the noise of each cell up. No random word is read: the key decides."""
+
+    target: Keyed
+
+    name, cells, expected_tries = "lookup by cell key", 1, 1.0
+
+    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+        assert cell_keys is not None
+        rule = self.target.rule
+        folded = rule.fold((cell_keys.ravel() % rule.modulus).astype(np.uint64))
+        return add_noise(counts.ravel(), folded, self.target.table).reshape(counts.shape)
+
+
+def prepare(shape: Free, target: Keyed) -> Choice:
+    return Choice(KeyLookup(target), Reason.OTHER)
+
+
+def _read_table(key: Key, raw: object) -> PerturbationTable:
+    if not isinstance(raw, str):
+        raise InvalidKey(key.name, f"must be the name of a file. Got {keys.GOT}. Write {key.line}.")
+    try:
+        return read_table(raw)
+    except HoldfastError as error:
+        problem = str(error)
+    raise InvalidKey(key.name, problem)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CellKey(Mechanism):
+    """Counts with the noise of their records' keys. No total can be kept: the list `keep` must be empty.
+
+    Given:       table: the perturbation table. The table of counts has cell keys of 32 bits, sums of its records' keys. mix: they go
+                 through a fixed public permutation before noise is looked up, so that gaps between tables tell less.
+                 other_noise: publish though earlier releases in the ledger have another column of keys, rule or perturbation table.
+                 other_records: why these are other records than those of other data sets in the ledger; the ledger records it.
+    Guarantees:  the noise of a cell is a function of the set of its records: asking again tells nothing new.
+    Not promised: differential privacy. The card has range and variance of the noise, and the (epsilon, delta) of one cell and one answer.
+    """
+
+    table: PerturbationTable
+    mix: bool
+    other_noise: bool
+    other_records: str | None
+
+    name = "cell-key"
+    has_budget = False
+    run_file_keys = (
+        Key(TABLE, keys.declare_shape({"type": "string"})(_read_table), '"noise.json"', required=True, is_file=True),
+        Key(MIX, keys.boolean, "true"),
+        Key(OTHER_NOISE, keys.boolean, "true"),
+        Key(OTHER_RECORDS, keys.text, '"people who live abroad"'),
+    )
+
+    def __init__(self, *, table: PerturbationTable, mix: bool = False, other_noise: bool = False, other_records: str | None = None) -> None:
+        if not isinstance(table, PerturbationTable):
+            raise InvalidParameter(f"table is a PerturbationTable, such as hf.cellkey.read_table gives. Got {type(table).__name__}.")
+        for name, value in ((MIX, mix), (OTHER_NOISE, other_noise)):
+            if not isinstance(value, bool):
+                raise InvalidParameter(f"{name} must be True or False. Got {type(value).__name__}.", field=name)
+        check_empty_cells(table)
+        self._set(table=table, mix=mix, other_noise=other_noise, other_records=other_records)
+        fit_table(table, self.rule)
+
+    @classmethod
+    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+        given = {name: value for name, value in values.items() if name != TABLE}
+        try:
+            return cls(table=values[TABLE], **given)
+        except InvalidParameter as error:
+            problem = str(error)
+        raise InvalidKey(TABLE, problem)
+
+    @property
+    def rule(self) -> CellKeys:
+        """How cell keys are made of record keys."""
+        return CellKeys.for_table(KeySpace.bits(KEY_BITS), self.table, mixed=self.mix)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        asked = {MIX: self.mix, OTHER_NOISE: self.other_noise}
+        return {TABLE: table_text(self.table), **{name: "true" for name, value in asked.items() if value}}
+
+    @property
+    def shown_parameters(self) -> dict[str, str]:
+        return {**self.parameters, TABLE: str(self.table)}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        try:
+            made = cls(table=read_text(parameters[TABLE]), mix=MIX in parameters, other_noise=OTHER_NOISE in parameters)
+        except (InvalidParameter, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            made = None
+        if made is None or made.parameters != parameters:
+            raise InvalidParameter(f"No {cls.name} has these parameters. They may have been changed.")
+        return made
+
+    def fixed_noise(self, table: Table) -> FixedNoise:
+        return FixedNoise(noise_facts(self.rule, self.table, None, table.key_column), self.other_noise, self.other_records)
+
+    def make_channel(self, facts: Facts) -> Channel:
+        if facts.lattice.rank:
+            raise InvalidParameter(
+                "The cell key method keeps no totals: every cell has the noise of its own records, and totals are cells of other tables. "
+                "Leave keep empty, or use a mechanism that keeps totals.",
+                field="keep",
+            )
+        target = Keyed(fit_table(self.table, self.rule), self.rule)
+        return Channel(facts, target, promise(facts, "cell-key", "l1", keyed=_figures(target, self.other_noise)))
+
+
+@lru_cache(maxsize=16)
+def _figures(target: Keyed, other_noise: bool) -> KeyedNoise:
+    """Figures of the noise, rounded up. Empty cells stay empty, so that count 0 has a figure of its own."""
+    table = target.table
+    filled, served = zeros_apart(table)
+    losses, shown = filled.epsilon_delta(), None if served is None else served.epsilon_delta().zero_shown
+    values = [noise for row in filled.rows.values() for noise in row.noise]
+    return KeyedNoise(
+        first=filled.counts[0],
+        last=None if table.repeat else filled.counts[-1],
+        lowest=min(values),
+        highest=max(values),
+        variance=float_up(max(row.variance for row in filled.rows.values())),
+        epsilon=losses.plateau_epsilon,
+        delta=losses.plateau,
+        zero_delta=None if shown is None else shown.up(),
+        distance=target.rule.distance,
+        other_noise=other_noise,
+    )
+
+
+def table_text(table: PerturbationTable) -> str:
+    """A perturbation table on one line of JSON, in full and in one way: cards have it."""
+    rows = [[row.count, [list(pair) for pair in zip(row.noise, row.upper, strict=True)]] for row in table.rows.values()]
+    return json.dumps({"key_size": table.key_size, "repeat": table.repeat, "folds": table.folds, "rows": rows}, separators=(",", ":"))
+
+
+def read_text(text: str) -> PerturbationTable:
+    """What `table_text` wrote; InvalidParameter, ValueError, LookupError or TypeError where it did not."""
+    said = json.loads(text)
+    rows = {count: [(noise, upper) for noise, upper in row] for count, row in said["rows"]}
+    return PerturbationTable.from_upper_bounds(rows, said["key_size"], repeat=said["repeat"], folds=said["folds"])
