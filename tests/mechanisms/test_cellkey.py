@@ -96,6 +96,8 @@ def test_what_is_refused() -> None:
         hf.CellKey(table={1: {0: 1}})  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="mix must be"):
         hf.CellKey(table=NOISE, mix=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="says why"):
+        hf.CellKey(table=NOISE, other_records=" ")
     with pytest.raises(InvalidParameter, match="cell_key"):
         hf.release(hf.Table(UNIVERSE, TABLE.counts), [], hf.CellKey(table=NOISE), ledger=None)
 

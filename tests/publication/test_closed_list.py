@@ -20,7 +20,7 @@ import holdfast as hf
 from holdfast.cellkey import perturb
 from holdfast.errors import IdenticalRelease, OutputExists, VerificationFailed
 from holdfast.publication import folder as folder_module
-from holdfast.publication.cellkey import publish_perturbed
+from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.release import Release
 from holdfast.verification.verify import published_rows, verify
 from tests.publication.test_plots import geojson
@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cell_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, made = tmp_path_factory.mktemp("closed") / "out", perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place, release_id="ages", dataset="people", ledger=None)
+    save_perturbed(made, place, release_id="ages", dataset="people", ledger=None)
     return place
 
 

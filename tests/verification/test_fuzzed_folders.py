@@ -21,7 +21,7 @@ import pytest
 import holdfast as hf
 from holdfast.cellkey import perturb
 from holdfast.errors import HoldfastError
-from holdfast.publication.cellkey import publish_perturbed
+from holdfast.publication.cellkey import save_perturbed
 from holdfast.verification.verify import published_rows, verify
 from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
 
@@ -58,7 +58,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ),
     }
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None)
+    save_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None)
     return [*(release.save(place / name) for name, release in drawn.items()), place / "cellkeys"]
 
 

@@ -18,7 +18,7 @@ import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, perturb
 from holdfast.cellkey.perturb import rescale_table
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.cellkey import publish_perturbed
+from holdfast.publication.cellkey import save_perturbed
 from holdfast.verification.verify import verify
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
@@ -36,7 +36,7 @@ TABLES: dict[str, Any] = {"ages": ["region", "age"], "regions": ["region"], "all
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cellkeys") / "out"
     made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    publish_perturbed(made, folder, release_id="ages", dataset="people", ledger=None)
+    save_perturbed(made, folder, release_id="ages", dataset="people", ledger=None)
     return folder
 
 
@@ -99,11 +99,11 @@ def test_a_table_that_was_fitted_and_earlier_tables_with_other_noise(tmp_path: P
         made = perturb(RECORDS, TABLES, table, keys=RULE)
         made = replace(made, settings=replace(made.settings, rescaled=rescaled))
         where = tmp_path / f"out{place}"
-        publish_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, other_noise=True)
+        save_perturbed(made, where, release_id=f"r{place}", dataset="d", ledger=ledger, other_noise=True)
         assert "sentences" in verify(where).recomputed
     assert made.noise is not None
     made = replace(made, noise=replace(made.noise, column="another key"))
-    publish_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, other_noise=True)
+    save_perturbed(made, tmp_path / "out2", release_id="r2", dataset="d", ledger=ledger, other_noise=True)
     assert "sentences" in verify(tmp_path / "out2").recomputed  # the column was not among what may be another
     assert any("OTHER NOISE" in line for line in read(tmp_path / "out1")["text"])
 
@@ -194,6 +194,6 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
     records = RECORDS.set_column(0, "region", pa.array(["=1+1", "S"] * 80))
     made = perturb(records, {"regions": ["region"]}, NOISE, keys=RULE)
     with caplog.at_level(logging.WARNING, "holdfast"):
-        publish_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None)
+        save_perturbed(made, tmp_path / "out", release_id="f", dataset="d", ledger=None)
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
     verify(tmp_path / "out")

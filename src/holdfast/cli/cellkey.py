@@ -133,7 +133,7 @@ def perturb(
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import RecordKeys
     from holdfast.cellkey import perturb as make
-    from holdfast.publication.cellkey import check_place, publish_perturbed, published_json, standing
+    from holdfast.publication.cellkey import check_place, published_json, save_perturbed, standing
     from holdfast.wording.cellkey import published_screen
 
     check_place(output)
@@ -156,7 +156,7 @@ def perturb(
     made = replace(made, settings=replace(made.settings, rescaled=rescaled))
     name, account = release_id or output.name, dataset or source.stem
     stands(standing(book, account, name, output, ledger_text(ledger, None, source.resolve().parent)))
-    published = publish_perturbed(
+    published = save_perturbed(
         made, output, release_id=name, dataset=account, ledger=book, other_noise=other_noise, other_records=other_records
     )
     mark_published()

@@ -33,6 +33,8 @@ from holdfast.samplers.protocol import Ints
 from holdfast.tables import Table
 from holdfast.tables.columns import KEY_BITS
 
+MAX_TEXT = 2**23
+"""Characters of a perturbation table on a card: more than any in use has, and few enough that a hostile card is read in seconds."""
 TABLE, MIX, OTHER_NOISE, OTHER_RECORDS = "perturbation_table", "mix", "other_noise", "other_records"
 
 
@@ -139,9 +141,13 @@ class CellKey(Mechanism):
         for name, value in ((MIX, mix), (OTHER_NOISE, other_noise)):
             if not isinstance(value, bool):
                 raise InvalidParameter(f"{name} must be True or False. Got {type(value).__name__}.", field=name)
+        if other_records is not None and (not isinstance(other_records, str) or not other_records.strip()):
+            raise InvalidParameter("other_records is a text that says why these are other records.", field=OTHER_RECORDS)
         check_empty_cells(table)
         self._set(table=table, mix=mix, other_noise=other_noise, other_records=other_records)
         fit_table(table, self.rule)
+        if len(table_text(table)) > MAX_TEXT:
+            raise InvalidParameter("The perturbation table is too long for a card, which has it in full. Use one of fewer rows.")
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
@@ -219,6 +225,8 @@ def table_text(table: PerturbationTable) -> str:
 
 def read_text(text: str) -> PerturbationTable:
     """What `table_text` wrote; InvalidParameter, ValueError, LookupError or TypeError where it did not."""
+    if len(text) > MAX_TEXT:
+        raise ValueError("a text too long for a perturbation table")
     said = json.loads(text)
     rows = {count: [(noise, upper) for noise, upper in row] for count, row in said["rows"]}
     return PerturbationTable.from_upper_bounds(rows, said["key_size"], repeat=said["repeat"], folds=said["folds"])

@@ -18,7 +18,7 @@ from holdfast.cellkey.published import FixedNoise, Published, Settings
 from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.state import sync_folder
-from holdfast.ledger.values import Reservation, text_of
+from holdfast.ledger.values import Reservation
 from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
 from holdfast.publication.fixed_noise import compare_noise, fixed_facts
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
@@ -142,60 +142,31 @@ def save_perturbed(
     ledger: RecordedIn = EMBEDDED,
     other_noise: bool = False,
     other_records: str | None = None,
-) -> Path:
-    """Record tables in the ledger and write their folder, as `holdfast cellkey perturb` does; an existing folder is refused.
+) -> Published:
+    """Record tables in the ledger as a cell key release and write their folder; an existing folder is refused.
 
     Given:       release_id: by default the name of the folder. dataset: by default that of the data. ledger: as for hf.release; None
                  records nothing. other_noise: publish though earlier releases have another secret, column, rule or perturbation
                  table. other_records: why these are other records than those of other data sets in the ledger; it is recorded.
-    Guarantees:  see publish_perturbed.
-    """
-    book, place = find_book(ledger), Path(folder)
-    check_place(place)
-    if book is not None:
-        book.check_witness()
-    publish_perturbed(
-        made,
-        place,
-        release_id=release_id or place.name,
-        dataset=dataset or made.dataset or UNNAMED,
-        ledger=book,
-        other_noise=other_noise,
-        other_records=other_records,
-    )
-    return place
-
-
-def publish_perturbed(
-    made: Perturbed,
-    folder: Path,
-    *,
-    release_id: str,
-    dataset: str,
-    ledger: Ledger | NewLedger | None,
-    other_noise: bool = False,
-    other_records: str | None = None,
-) -> Published:
-    """Write the folder of published tables, recorded in the ledger as a cell key release.
-
-    Given:       other_records: why these are other records than those of other data sets in the ledger whose noise is another; recorded
-                 there.
     Guarantees:  the folder appears whole or not at all, and not before the ledger has recorded it. What is stopped before the folder is
-                 complete is voided: the same command may be run again. No guarantee is added to the account.
+                 complete is voided: the same may be saved again. No guarantee is added to the account.
     Refused:     noise that is another than that of earlier cell key releases: of the data set, unless other_noise; of any other in
                  the ledger, unless other_noise or other_records. Asked in the transaction that records the release. Tables of which
                  nothing says what fixes their noise.
     """
     if made.noise is None:
         raise InvalidParameter("These tables do not say what fixes their noise. Save what hf.cellkey.perturb returned.")
-    fixed = FixedNoise(made.noise, other_noise, None if other_records is None else text_of(other_records, "other_records"))
-    output = Output(folder)
-    check_place(folder)
+    fixed = FixedNoise(made.noise, other_noise, other_records)
+    place, book = Path(folder), find_book(ledger)
+    output = Output(place)
+    check_place(place)
+    if book is not None:
+        book.check_witness()
     codes = {column: frame.column(column).to_pylist() for frame in made.tables.values() for column in frame.column_names[:-1]}
     if risky := [column for column, texts in codes.items() if any(map(is_formula, (column, *texts)))]:
         logger.warning("%s", formulas_warning(risky, can_mark=False))
-    published = made.published(release_id, dataset)
-    book = ledger.make() if isinstance(ledger, NewLedger) else ledger
+    published = made.published(release_id or place.name, dataset or made.dataset or UNNAMED)
+    book = book.make() if isinstance(book, NewLedger) else book
     held = None
     if book is not None:
         held, other = _reserve(book, published, fixed)
@@ -211,7 +182,7 @@ def publish_perturbed(
             with contextlib.suppress(HoldfastError):  # committed after all: it stays as it is
                 book.void(held, STOPPED)
         if isinstance(error, OSError):
-            raise output_problem(error, folder) from None
+            raise output_problem(error, place) from None
         raise
     if book is not None and held is not None:
         with after_publication(resumable=False):

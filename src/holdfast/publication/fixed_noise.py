@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cellkey.published import FixedNoise, NoiseFacts
 from holdfast.errors import LedgerProblem
+from holdfast.ledger.values import text_of
 from holdfast.wording.cellkey import other_noise_refusal, other_records_refusal
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ NOISE, OTHER_RECORDS = "noise", "other_records"
 
 
 def fixed_facts(noise: FixedNoise) -> dict[str, dict[str, str] | str]:
-    """For the event that reserves the release."""
-    return {NOISE: noise.facts.to_fields(), **({} if noise.other_records is None else {OTHER_RECORDS: noise.other_records})}
+    """For the event that reserves the release; InvalidParameter where the ledger could not hold the reason."""
+    said = {} if noise.other_records is None else {OTHER_RECORDS: text_of(noise.other_records, OTHER_RECORDS)}
+    return {NOISE: noise.facts.to_fields(), **said}
 
 
 def compare_noise(earlier: Sequence[Reservation], dataset: str, noise: FixedNoise) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ def charged_sentence(entry: str | None, balance: Balance | None) -> str:
     """Where a release was recorded, when it is done."""
     if entry is None or balance is None:
         return recorded_sentence(None)
-    limit = " No limit is set: `holdfast ledger grant` sets one." if balance.granted is None else ""
+    limit = " No limit is set: `holdfast ledger grant` sets one." if balance.granted is None and not balance.cell_key else ""
     return f"Charged to {balance.dataset!r}, ledger entry {entry}.{limit}"
 
 
