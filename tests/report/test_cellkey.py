@@ -26,7 +26,7 @@ DESIGN = check_design(design("0.5", "1e-4"), 2**32).check
 TABLES = {"ab": pa.table({"a": ["x", "x"], "b": ["1", "2"], "count": [3, 4]}), "a": pa.table({"a": ["x"], "count": [6]})}
 RULE = CellKeys(KeySpace.bits(32), size=2**16)
 SETTINGS = settings_of(RULE, OURS.rescaled(2**16))
-PUBLISHED = Perturbed(TABLES, {"ab": ("a", "b"), "a": ("a",)}, SETTINGS, is_private=False).published("r<1>", "d")
+PUBLISHED = Perturbed(TABLES, {"ab": ("a", "b"), "a": ("a",)}, SETTINGS, is_private=False).summary("r<1>", "d")
 
 
 def words(page: str) -> str:

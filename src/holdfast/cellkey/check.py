@@ -78,7 +78,7 @@ class Check:
 
     losses:      of counts from 1 on. with_zeros: with empty cells kept empty, as `perturb` keeps them; None where count 1 has no row, or
                  count 0 has noise.
-    worst:       the smaller count of the pair that is told apart best.
+    worst:       the smaller count of the pair that is easiest to distinguish.
     before, own: curves of the design before it was rounded to keys, where there is one, and of the table.
     """
 

@@ -85,7 +85,7 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTables:
     """What a folder of tables says of itself, but for its checksums.
 
     ledger:       the entry under which it is recorded; None where no ledger was used.

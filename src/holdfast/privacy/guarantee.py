@@ -153,7 +153,7 @@ class KeyedNoise:
 
     first, last:      counts that have noise; last is None where larger ones have it too.
     lowest, highest:  the range of the noise. variance: the largest of any count.
-    epsilon, delta:   two counts from `first` on that differ by one are told apart by no more; no larger epsilon has a smaller delta.
+    epsilon, delta:   bounds for two counts from `first` on that differ by one; no larger epsilon has a smaller delta.
     zero_delta:       the delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; None where count 1 has no noise.
     distance:         of cell keys from uniform, which adds (1 + e^epsilon) times as much to delta.
     other_noise:      whether earlier tables of the same records may have other noise.

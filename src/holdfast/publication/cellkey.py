@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.check import Check, DesignCheck
-from holdfast.cellkey.published import FixedNoise, Published, Settings
+from holdfast.cellkey.published import FixedNoise, PublishedTables, Settings
 from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.state import sync_folder
@@ -74,7 +74,7 @@ def design_json(made: DesignCheck) -> dict[str, object]:
     }
 
 
-def published_json(made: Published) -> dict[str, object]:
+def published_json(made: PublishedTables) -> dict[str, object]:
     """What cellkey.json holds but for checksums: no true count, key or noise enters."""
     return {
         "release": {"id": made.release_id, "dataset": made.dataset, "private": made.private, "ledger": made.ledger},
@@ -142,7 +142,7 @@ def save_perturbed(
     ledger: RecordedIn = EMBEDDED,
     other_noise: bool = False,
     other_records: str | None = None,
-) -> Published:
+) -> PublishedTables:
     """Record tables in the ledger as a cell key release and write their folder; an existing folder is refused.
 
     Given:       release_id: by default the name of the folder. dataset: by default that of the data. ledger: as for hf.release; None
@@ -165,7 +165,7 @@ def save_perturbed(
     codes = {column: frame.column(column).to_pylist() for frame in made.tables.values() for column in frame.column_names[:-1]}
     if risky := [column for column, texts in codes.items() if any(map(is_formula, (column, *texts)))]:
         logger.warning("%s", formulas_warning(risky, can_mark=False))
-    published = made.published(release_id or place.name, dataset or made.dataset or UNNAMED)
+    published = made.summary(release_id or place.name, dataset or made.dataset or UNNAMED)
     book = book.make() if isinstance(book, NewLedger) else book
     held = None
     if book is not None:
@@ -190,7 +190,7 @@ def save_perturbed(
     return published
 
 
-def _reserve(book: Ledger, made: Published, noise: FixedNoise) -> tuple[Reservation, tuple[str, ...]]:
+def _reserve(book: Ledger, made: PublishedTables, noise: FixedNoise) -> tuple[Reservation, tuple[str, ...]]:
     """Record the release, and in which parts its noise is another than that of earlier ones. There is no key to seal and nothing to resume:
     the same records give the same tables again.
     """
@@ -215,7 +215,7 @@ def _reserve(book: Ledger, made: Published, noise: FixedNoise) -> tuple[Reservat
     return held, other
 
 
-def _fill(folder: Path, made: Perturbed, published: Published) -> None:
+def _fill(folder: Path, made: Perturbed, published: PublishedTables) -> None:
     for name, frame in made.tables.items():
         save_frame(frame, folder / f"{name}.csv")
     write_synced(folder / PAGE, perturbed_html(published).encode())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from holdfast.cellkey.check import Check, RowFigures
-from holdfast.cellkey.published import Published, Settings
+from holdfast.cellkey.published import PublishedTables, Settings
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
@@ -84,7 +84,7 @@ def check_facts(check: Check, say: Say) -> CheckFacts:
     )
 
 
-def perturbed_html(made: Published) -> str:
+def perturbed_html(made: PublishedTables) -> str:
     """The report of published tables."""
     say = Say()
     title = say.plain("cellkey.published", id=made.release_id)
@@ -100,7 +100,7 @@ def perturbed_html(made: Published) -> str:
     )
 
 
-def perturbed_facts(made: Published, say: Say) -> PerturbedFacts:
+def perturbed_facts(made: PublishedTables, say: Say) -> PerturbedFacts:
     """Everything on the page but its frame."""
     header = ("gap_fine", "gap_coarse", "cells", "gap_unequal", "gap_largest")
     return PerturbedFacts(

@@ -179,7 +179,7 @@ def _content_problems(place: Path, card: CellKeyCard, frames: dict[str, Any]) ->
     columns = {name: tuple(column for column in frame.column_names if column != COUNT) for name, frame in frames.items()}
     try:
         tables = Perturbed(frames, columns, card.settings.settings(), is_private=card.release.private)
-        made = replace(tables.published(card.release.id, card.release.dataset), ledger=card.release.ledger)
+        made = replace(tables.summary(card.release.id, card.release.dataset), ledger=card.release.ledger)
         again = [published_json(replace(made, other_noise=parts)) for parts in _OTHER_PARTS]
     except (HoldfastError, ArithmeticError):
         yield f"{CARD}: no tables can be made with these settings"

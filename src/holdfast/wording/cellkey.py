@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
-from holdfast.cellkey.published import Gap, Published, Rescaled, Settings
+from holdfast.cellkey.published import Gap, PublishedTables, Rescaled, Settings
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_short
 from holdfast.privacy.guarantee import KeyedNoise
@@ -60,8 +60,8 @@ def keyed_sentences(noise: KeyedNoise) -> list[str]:
     """What is said of noise that is looked up by cell keys in place of a promise."""
     counts = f"of at least {noise.first}" if noise.last is None else f"from {noise.first} to {noise.last}"
     told = (
-        f"For one cell and one answer, over the draw of the record keys, two counts {counts} that differ by one are told apart by "
-        f"epsilon = {format_short(noise.epsilon)} with delta = {format_short(noise.delta)} at most; no larger epsilon has a smaller delta."
+        f"For one cell and one answer, over the draw of the record keys, two counts {counts} that differ by one are indistinguishable up "
+        f"to epsilon = {format_short(noise.epsilon)} with delta = {format_short(noise.delta)}; no larger epsilon has a smaller delta."
     )
     return [
         NO_GUARANTEE,
@@ -131,7 +131,7 @@ def gap_sentence(gap: Gap) -> str:
     )
 
 
-def published_screen(made: Published) -> str:
+def published_screen(made: PublishedTables) -> str:
     """What was published, for a terminal."""
     tables = [f"Wrote {table.file}: {count_of(table.cells, 'cell')}." for table in made.tables]
     entry = made.ledger
@@ -187,7 +187,7 @@ def standing_sentence(state: str | None, is_there: bool, dataset: str, release_i
     )
 
 
-def published_sentences(made: Published) -> list[str]:
+def published_sentences(made: PublishedTables) -> list[str]:
     """What readers of tables with cell keys must know."""
     return [*settings_sentences(made.settings), *([other_noise_sentence(made.other_noise)] if made.other_noise else [])]
 

@@ -84,7 +84,7 @@ def zero_sentences(losses: Losses) -> list[str]:
 
 
 def zero_shown_sentence(delta: float) -> str:
-    """What keeping zeros tells of a count of one."""
+    """Say what a count of one reveals where zeros stay zero."""
     return (
         "A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "
         f"distinguished from zero with probability {format_short(delta)}, whatever epsilon is."
