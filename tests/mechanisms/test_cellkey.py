@@ -23,6 +23,7 @@ from holdfast.runfiles.runfile import load_run
 from holdfast.testing.words import ListedWords
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
+from tests.snapshot_files import Snapshot
 
 NOISE = PerturbationTable.from_probabilities(
     {1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/8", -1: "1/8", 0: "1/2", 1: "1/8", 2: "1/8"}}, 2**16
@@ -74,6 +75,13 @@ def test_figures_of_the_noise_and_no_promise() -> None:
     assert "no differential privacy" in hf.describe(guarantee)
     with pytest.raises(InvalidParameter, match="no other, has figures"):
         replace(guarantee, keyed=None)
+
+
+def test_what_is_said_in_place_of_a_promise(snapshot: Snapshot) -> None:
+    snapshot(str(hf.plan(TABLE, [], hf.CellKey(table=NOISE, mix=True))), "plan")
+    listed = hf.Table.from_records(RECORDS, cells=["town"], universe="observed", record_key="record_key")
+    only = PerturbationTable.from_probabilities({count: {-1: "1/2", 1: "1/2"} for count in range(3, 40)}, 2**16, repeat=0)
+    snapshot(hf.describe(hf.plan(listed, [], hf.CellKey(table=only, other_noise=True))), "some counts, observed cells, other noise")
 
 
 def test_parameters_are_read_back() -> None:
