@@ -17,9 +17,9 @@ import holdfast as hf
 from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, perturb, write_table
 from holdfast.errors import InvalidCount, InvalidParameter, InvalidRun, LedgerProblem, VerificationFailed
 from holdfast.ledger import Charge, Ledger
-from holdfast.mechanisms.cellkey import KeyLookup
 from holdfast.publication.cellkey import save_perturbed
 from holdfast.runfiles.runfile import load_run
+from holdfast.samplers.key_lookup import KeyLookup
 from holdfast.testing.words import ListedWords
 from tests.cellkey.test_formats import OURS
 from tests.running import Run

@@ -8,95 +8,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
-import numpy as np
-
 from holdfast.cellkey.check import zeros_apart
 from holdfast.cellkey.formats import read_table
-from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill
-from holdfast.cellkey.perturb import add_noise, check_empty_cells, fit_table, noise_facts
+from holdfast.cellkey.keys import CellKeys, KeySpace
+from holdfast.cellkey.perturb import check_empty_cells, fit_table, noise_facts
 from holdfast.cellkey.published import FixedNoise
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.channels import Channel, Facts
-from holdfast.errors import HoldfastError, InvalidCount, InvalidParameter
+from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exact.balls import float_up
-from holdfast.lattices import Lattice
-from holdfast.lattices.shapes import Free
-from holdfast.laws import Reads, Target
+from holdfast.laws import Keyed
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.promise import promise
 from holdfast.privacy.guarantee import KeyedNoise
-from holdfast.randomness import Words
-from holdfast.samplers.choice import Choice, Reason
-from holdfast.samplers.protocol import Ints
 from holdfast.tables import Table
 from holdfast.tables.columns import KEY_BITS
 
 MAX_TEXT = 2**23
 """Characters of a perturbation table on a card: more than any in use has, and few enough that a hostile card is read in seconds."""
 TABLE, MIX, OTHER_NOISE, OTHER_RECORDS = "perturbation_table", "mix", "other_noise", "other_records"
-
-
-@dataclass(frozen=True)
-class Keyed(Target):
-    """y = x + e(x, k): e the noise that the perturbation table has for the count x and the cell key k; y = 0 where x = 0.
-
-    table:  for as many keys as `rule` makes.
-    """
-
-    table: PerturbationTable
-    rule: CellKeys
-
-    reads = Reads.CELL_KEYS
-
-    @property
-    def fields(self) -> tuple[str | int, ...]:
-        facts = noise_facts(self.rule, self.table, None, "")
-        return ("cell-key", facts.table, facts.rule)
-
-    @property
-    def formula(self) -> str:
-        return (
-            "y = x + e(x, k) where x > 0, else 0: e is the noise that the perturbation table has for the count x and the cell key k, "
-            f"the sum of the record keys modulo {self.rule.modulus}"
-            f"{'' if self.rule.size == self.rule.modulus else f', folded to {self.rule.size} keys'}{', mixed' if self.rule.mixed else ''}"
-        )
-
-    def log_tail(self, lattice: Lattice, t: float) -> float:
-        return float("-inf") if t > lattice.cells * max(abs(noise) for row in self.table.rows.values() for noise in row.noise) else 0.0
-
-    def check_input(self, counts: Ints, cell_keys: Ints | None) -> None:
-        """Refuse counts that have no row, and keys that are no draw of uniform ones: most cells would get the same noise."""
-        assert cell_keys is not None
-        filled = counts > 0
-        given = cell_keys[filled]
-        self.table.lookup(counts[filled], np.zeros(len(given), np.int64))
-        size = self.rule.records.size
-        if len(given) and any(do_not_fill(reach, len(given), size) for reach in (int(given.max()), size - 1 - int(given.min()))):
-            raise InvalidCount(
-                f"The cell keys do not fill 0 to {size - 1}: all lie nearer to one end than sums of such keys can be expected to, and most "
-                "cells would get the same noise. Make new record keys with RecordKeys, or publish with `holdfast cellkey perturb --keys`."
-            )
-
-
-@dataclass(frozen=True)
-class KeyLookup:
-    """Looks the noise of each cell up. No random word is read: the key decides."""
-
-    target: Keyed
-
-    name, cells, expected_tries = "lookup by cell key", 1, 1.0
-
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
-        assert cell_keys is not None
-        rule = self.target.rule
-        folded = rule.fold((cell_keys.ravel() % rule.modulus).astype(np.uint64))
-        return add_noise(counts.ravel(), folded, self.target.table).reshape(counts.shape)
-
-
-def prepare(shape: Free, target: Keyed) -> Choice:
-    return Choice(KeyLookup(target), Reason.OTHER)
 
 
 def _read_table(key: Key, raw: object) -> PerturbationTable:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Free, Shape
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
-from holdfast.mechanisms.cellkey import CellKey, Keyed
-from holdfast.mechanisms.cellkey import prepare as prepare_lookup
+from holdfast.mechanisms.cellkey import CellKey
 from holdfast.mechanisms.conditional import Conditional
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.laplace import GeneralizedLaplace, RoundedProjection
@@ -69,7 +68,7 @@ register(GeneralizedGaussian)
 register(RoundedProjection)
 register(Conditional)
 register(Suppression)
-register(CellKey, {(Free, Keyed): prepare_lookup})
+register(CellKey)
 register(ProjectedLaplace)
 register(ProjectedGaussian)
 register(ExtendedLaplace)

@@ -34,7 +34,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.shapes.general import announce
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.choice import (
     HOPELESS_TRIES,
@@ -92,6 +92,12 @@ def _free_laplace(shape: Free, target: L1Laplace | Rounded) -> Choice:
 
 def _free_gaussian(shape: Free, target: Gaussian) -> Choice:
     return Choice(IndependentCells(DiscreteGaussian(target.sigma_squared), shape.size), Reason.NO_TOTAL)
+
+
+def _key_lookup(shape: Free, target: Keyed) -> Choice:
+    from holdfast.samplers.key_lookup import KeyLookup
+
+    return Choice(KeyLookup(target), Reason.OTHER)
 
 
 def _one_sum_laplace(shape: OneSum, target: L1Laplace) -> Choice:
@@ -275,6 +281,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Free, L1Laplace): _free_laplace,
     (Free, Gaussian): _free_gaussian,
     (Free, Rounded): _free_laplace,
+    (Free, Keyed): _key_lookup,
     (OneSum, L1Laplace): _one_sum_laplace,
     (OneSum, Gaussian): _one_sum_gaussian,
     (OneSum, Rounded): _one_sum_rounded,
