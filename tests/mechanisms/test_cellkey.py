@@ -84,6 +84,14 @@ def test_what_is_said_in_place_of_a_promise(snapshot: Snapshot) -> None:
     snapshot(hf.describe(hf.plan(listed, [], hf.CellKey(table=only, other_noise=True))), "some counts, observed cells, other noise")
 
 
+def test_canonical_fields_are_a_digest_and_numbers() -> None:
+    """They name the channel, and nothing written for people is in them."""
+    target = hf.plan(TABLE, [], hf.CellKey(table=NOISE, mix=True)).drawing.channel.target
+    name, digest, *numbers = target.fields
+    assert (name, numbers) == ("cell-key", ["4294967296", "4294967296", "65536", 1])
+    assert digest == "d8180f7a4c25d5a0ac278c842b0b373a6779a29921c86cdd09747abfb6442a77"
+
+
 def test_parameters_are_read_back() -> None:
     for mechanism in (hf.CellKey(table=NOISE), hf.CellKey(table=OURS.rescaled(2**32), mix=True, other_noise=True)):
         again = hf.CellKey.from_parameters(mechanism.parameters)

@@ -156,10 +156,14 @@ def settings_of(rule: CellKeys, table: PerturbationTable, *, weighted: bool = Fa
 
 def noise_facts(rule: CellKeys, table: PerturbationTable, secret: RecordKeys | None, column: str) -> NoiseFacts:
     """What fixes the noise of a set of records."""
-    rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
-    digest = hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
     said = f"record_keys {rule.records}, modulus {rule.modulus}, size {rule.size}, mixed {rule.mixed}"
-    return NoiseFacts(UNKNOWN if secret is None else secret.fingerprint, column, said, digest)
+    return NoiseFacts(UNKNOWN if secret is None else secret.fingerprint, column, said, table_digest(table))
+
+
+def table_digest(table: PerturbationTable) -> str:
+    """SHA-256 of the table's law and bounds, whatever file they were read from."""
+    rows = [[row.count, row.noise, row.upper] for row in table.rows.values()]
+    return hashlib.sha256(json.dumps([table.key_size, table.repeat, rows]).encode("ascii")).hexdigest()
 
 
 def check_empty_cells(table: PerturbationTable) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, do_not_fill
-from holdfast.cellkey.perturb import noise_facts
+from holdfast.cellkey.perturb import table_digest
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount
 from holdfast.lattices import Lattice
@@ -31,8 +31,8 @@ class Keyed(Target):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        facts = noise_facts(self.rule, self.table, None, "")
-        return ("cell-key", facts.table, facts.rule)
+        rule = self.rule
+        return ("cell-key", table_digest(self.table), str(rule.records.size), str(rule.modulus), str(rule.size), int(rule.mixed))
 
     @property
     def formula(self) -> str:
