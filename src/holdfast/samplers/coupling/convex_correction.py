@@ -51,7 +51,7 @@ HALVINGS = 20
 
 def log_theta(x: arb) -> arb:
     """H(x) for x > 0, as a ball at flint's current precision."""
-    return _sum_over_integers(x) if x > 6 else _poisson_sum(x)
+    return log_theta_by_poisson(x) if x > 6 else log_theta_by_definition(x)
 
 
 def majorant(x: arb) -> arb:
@@ -72,7 +72,7 @@ def majorant_doubles(arguments: Iterable[Fraction]) -> NDArray[np.float64]:
         return np.array([enclosure(majorant(ball(x))).nearest() for x in arguments], dtype=np.float64)
 
 
-def _poisson_sum(x: arb) -> arb:
+def log_theta_by_definition(x: arb) -> arb:
     """H by its definition: good for x up to about 6."""
     step = 2 * arb.pi() ** 2 / x
     last = 1 + math.isqrt(int(ctx.prec / max(1.0, float(step.lower()))))
@@ -81,7 +81,7 @@ def _poisson_sum(x: arb) -> arb:
     return (2 * sum(terms[:-1], rest)).log1p()
 
 
-def _sum_over_integers(x: arb) -> arb:
+def log_theta_by_poisson(x: arb) -> arb:
     """H by Poisson summation: log sqrt(x / 2 pi) + log sum_k exp(-k^2 x / 2)."""
     last = 1 + math.isqrt(int(ctx.prec / max(1.0, float(x.lower()) / 2)))
     terms = [(-(k * k) * x / 2).exp() for k in range(1, last + 2)]
@@ -94,8 +94,8 @@ def certify() -> bool:
     """Prove parts (ii) and (iii) of [theory T161] by ball arithmetic: H'' > 0 on [2, KNEE], H' < SLOPE on [KNEE, LARGE]."""
     with precision(64):
         slope = ball(SLOPE)
-        bent = _holds(lambda x: _derivatives(x)[1] > 0, POISSON_FROM, KNEE)
-        return bent and _holds(lambda x: _derivatives(x)[0] < slope, KNEE, LARGE)
+        bent = _holds(lambda x: log_theta_derivatives(x)[1] > 0, POISSON_FROM, KNEE)
+        return bent and _holds(lambda x: log_theta_derivatives(x)[0] < slope, KNEE, LARGE)
 
 
 def check_certified() -> None:
@@ -112,7 +112,7 @@ def _holds(test: Callable[[arb], bool], begin: Fraction, end: Fraction, halvings
     return halvings > 0 and all(_holds(test, *half, halvings - 1) for half in ((begin, middle), (middle, end)))
 
 
-def _derivatives(x: arb) -> tuple[arb, arb]:
+def log_theta_derivatives(x: arb) -> tuple[arb, arb]:
     """H' and H'' on a ball, from the terms n = 1, ..., 8 of the definition; x <= 12, so that the others are below 10^-50."""
     theta, first, second = arb(1), arb(0), arb(0)
     for n in range(1, 9):
