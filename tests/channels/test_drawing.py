@@ -46,7 +46,7 @@ def _nothing_is_found_again(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pytest.fail("found again")
 
     choose.cache_clear()
-    chain_sampler._known.clear()
+    chain_sampler.known_samplers.clear()
     for module in WHERE_PILOTS_ARE:
         monkeypatch.setattr(f"holdfast.samplers.{module}.estimate_acceptance", fail)
     monkeypatch.setattr("holdfast.chains.sampler.assess_all", fail)

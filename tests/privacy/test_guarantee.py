@@ -25,6 +25,7 @@ from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
 from holdfast.wording.guarantee import guarantee_fields, guarantee_sentences
 from tests.examples import examples
+from tests.notebooks import notebook_page
 from tests.privacy.reference import real
 from tests.snapshot_files import Snapshot
 
@@ -264,7 +265,7 @@ def test_a_screen_shows_fields() -> None:
         asked = replace(made, asked=Asked(per="distance", epsilon=Fraction(1, 4)))
         assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per distance; one person: ")
     assert "one person: epsilon = 0.5; one unit of l1: epsilon = 0.25; kind: pure; " in repr(pure())
-    page = pure(protect="<b>household</b>")._repr_html_()
+    page = notebook_page(pure(protect="<b>household</b>"))
     assert "<b>" not in page
     assert "one &lt;b&gt;household&lt;/b&gt;" in page
     assert page.count("<tr>") == 6

@@ -26,6 +26,7 @@ from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP
 from holdfast.runfiles.runfile import load_run
+from tests.notebooks import notebook_page
 from tests.running import Run
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -78,7 +79,7 @@ def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_pa
             assert 0 <= x <= x + width <= wide + 0.01, name
             assert 0 <= y <= y + height <= tall + 0.01, name
         assert figure._repr_svg_() == figure.svg
-        assert "<details>" in figure._repr_html_()
+        assert "<details>" in notebook_page(figure)
         assert figure.caption
 
 

@@ -22,6 +22,7 @@ from holdfast.publication.pipeline import draw
 from holdfast.publication.release import Release
 from holdfast.publication.released import ReleasedTable
 from tests.exposing import exposing
+from tests.notebooks import notebook_page
 from tests.publication.twin_reports import with_the_numbers_of
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
@@ -169,15 +170,15 @@ class TestTwins:
 
     def test_what_is_shown_of_plan_and_table_is_the_same(self) -> None:
         one, other = (hf.Table(UNIVERSE, counts, name="t") for counts in (COUNTS, TWIN))
-        assert one._repr_html_() == other._repr_html_()
+        assert notebook_page(one) == notebook_page(other)
         assert repr(one) == repr(other)
         plans = [hf.plan(table, KEEP, MECHANISMS["laplace"]) for table in (one, other)]
-        assert plans[0]._repr_html_() == plans[1]._repr_html_()
+        assert notebook_page(plans[0]) == notebook_page(plans[1])
         assert (repr(plans[0]), str(plans[0])) == (repr(plans[1]), str(plans[1]))
         assert plans[0].to_fields() == plans[1].to_fields()
         assert pickle.dumps(plans[0]) == pickle.dumps(plans[1])
         releases = [a_release(counts=counts) for counts in (COUNTS, TWIN)]
-        assert releases[0]._repr_html_() == releases[1]._repr_html_()
+        assert notebook_page(releases[0]) == notebook_page(releases[1])
 
 
 class TestFrozen:

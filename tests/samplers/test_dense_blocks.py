@@ -70,7 +70,7 @@ def test_the_law_of_small_cases_and_what_is_seen() -> None:
     z = sampler.draw(40_000, stream("law"))
     check_fit(law.places(z), law.pmf, name="Klein's sampler, enclosed")
     assert fit_p_value(law.places(z), law.chances(sigma_squared * Fraction(26, 25))) < 1e-9
-    proposals = sampler._vectors(sampler._propose(40_000, stream("law"))[0])
+    proposals = sampler.tries(40_000, stream("law"))[0]
     assert fit_p_value(law.places(proposals), law.pmf) < 1e-9
 
 

@@ -283,7 +283,7 @@ class KleinGaussian:
         if bound <= 2:
             return bound
         words = NoiseKey.for_tests("pilot of Klein's sampler").stream(self.dimension)
-        chance = float(np.exp(self._propose(PILOT_DRAWS, words)[1]).mean())
+        chance = float(np.exp(self.propose(PILOT_DRAWS, words)[1]).mean())
         return min(bound, 1 / chance) if chance > 0 else bound
 
     def draw(self, n: int, words: Words) -> Ints:
@@ -294,7 +294,7 @@ class KleinGaussian:
             pending, rounds = np.arange(len(piece)), 0
             while len(pending):
                 tries = tries_at_once(rounds, len(pending))
-                v, logs, error = self._propose(tries * len(pending), words)
+                v, logs, error = self.propose(tries * len(pending), words)
                 kept = self._keep(v, logs, error, words).reshape(tries, len(pending))
                 done = kept.any(axis=0)
                 first = kept.argmax(axis=0) * len(pending) + np.arange(len(pending))
@@ -319,10 +319,10 @@ class KleinGaussian:
 
     def tries(self, n: int, words: Words) -> tuple[Ints, NDArray[np.bool_]]:
         """n single tries: vectors, and which of them the accept step keeps. For samplers that draw the parameter anew with every try."""
-        v, logs, error = self._propose(n, words)
+        v, logs, error = self.propose(n, words)
         return self._vectors(v), self._keep(v, logs, error, words)
 
-    def _propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
+    def propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
         """Coefficients (dimension, n) before the accept step, the logarithm of its probability, and that number's largest error."""
         v = np.zeros((self.dimension, n), dtype=np.int64)
         logs, error = np.zeros(n), 2.0**-50
@@ -369,11 +369,11 @@ class KleinGaussian:
         cells = words.take(v.shape[1]).astype(np.float64)
         verdict = settle(cells, 32, np.exp(logs), max(self._band, 4 * error))
         for k in np.flatnonzero(verdict == 0):
-            chance = self._chance([int(entry) for entry in v[:, k]])
+            chance = self.chance([int(entry) for entry in v[:, k]])
             verdict[k] = 1 if is_below(int(cells[k]), 32, chance, words, base + int(k)) else -1
         return verdict > 0
 
-    def _chance(self, v: list[int]) -> Callable[[], arb]:
+    def chance(self, v: list[int]) -> Callable[[], arb]:
         """The accept step's probability as a function giving balls."""
         ratios = [coordinate.theta_ratio(v) for coordinate in self.coordinates]
         return lambda: prod((ratio() for ratio in ratios), start=arb(1))
@@ -426,7 +426,7 @@ def klein_oracle(sampler: KleinGaussian, n: int, words: Words) -> Ints:
             _coefficients_exactly(coordinate, vectors, words)
         base = words.position
         cells = [int(word) for word in words.take(len(owners))]
-        kept = [is_below(cell, 32, sampler._chance(v), words, base + k) for k, (cell, v) in enumerate(zip(cells, vectors, strict=True))]
+        kept = [is_below(cell, 32, sampler.chance(v), words, base + k) for k, (cell, v) in enumerate(zip(cells, vectors, strict=True))]
         for place, v, good in zip(owners, vectors, kept, strict=True):
             if good:
                 out.setdefault(place, v)

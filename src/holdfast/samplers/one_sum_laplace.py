@@ -163,6 +163,8 @@ class OneSumLaplace:
     """
 
     name = "geometric vectors and moved stars"
+    buffer_words, narrow_limit, one_word_bound = BUFFER_WORDS, NARROW_LIMIT, ONE_WORD_BOUND
+    """Tests set others: the first two change the speed alone, the last one how many words a star takes."""
 
     def __init__(self, cells: int, epsilon: Fraction) -> None:
         self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")
@@ -174,10 +176,7 @@ class OneSumLaplace:
             raise RequestTooLarge(
                 "The noise could leave 64-bit integers with probability above 2^-200. Use a larger epsilon: about cells / 10^16 at least."
             )
-        self._buffer_words = BUFFER_WORDS
-        self._narrow_limit = NARROW_LIMIT
-        self._one_word_bound = ONE_WORD_BOUND
-        self._mode = _mode(self._cells, self.epsilon)
+        self.mode = _mode(self._cells, self.epsilon)
         sampler = self._geometric.sampler()
         # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
         stars = math.isqrt(self._cells) * self._cells.bit_length()
@@ -198,7 +197,7 @@ class OneSumLaplace:
         if n == 1:
             return 1.0
         spread = math.sqrt(n * math.exp(-rate)) / -math.expm1(-rate)
-        first, last = max(0, math.floor(self._mode - 13 * spread)), math.ceil(self._mode + 14 * spread + 40 / rate)
+        first, last = max(0, math.floor(self.mode - 13 * spread)), math.ceil(self.mode + 14 * spread + 40 / rate)
         places = range(first, last + 1, max(1, int(spread) // 32))
         logs = np.array([math.lgamma(s + n) - math.lgamma(s + 1) - rate * s for s in places])
         q = np.exp(logs - logs.max())
@@ -217,7 +216,7 @@ class OneSumLaplace:
                 row[:] = self._draw_with_bars(words)
         elif compiled is None:
             for row in out:
-                row[:] = one_sum_laplace_oracle(self._cells, self.table, self.accept_probability, words, self._one_word_bound)
+                row[:] = one_sum_laplace_oracle(self._cells, self.table, self.accept_probability, words, self.one_word_bound)
         else:
             self.draw_compiled(compiled, self.table, out, words)
         return out
@@ -237,14 +236,14 @@ class OneSumLaplace:
         quick = self._quick
         scratch: NDArray[np.uint8] | NDArray[np.int32] = np.empty((2, self._cells), dtype=quick.dtype)
         state = np.zeros(compiled.STATE_SIZE, dtype=np.int64)
-        state[compiled.ONE_WORD_BOUND] = self._one_word_bound
+        state[compiled.ONE_WORD_BOUND] = self.one_word_bound
         whole = np.empty(self._words_wanted(len(out)), dtype=np.uint32)
         chunk = whole[:0]
         self._draws += len(out)
         first, verdicts = self.tabled_verdicts if self._draws >= MANY_DRAWS else (0, np.empty(0, dtype=np.int64))
         tables = table.direct, table.high, table.low, table.shift, verdicts, first
         while True:
-            limit = self._narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
+            limit = self.narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
             reason = compiled.run(chunk, state, scratch, quick, *tables, limit, out)
             position = int(state[compiled.POSITION])
             index = words.position - len(chunk) + position
@@ -291,7 +290,7 @@ class OneSumLaplace:
 
     def _words_wanted(self, rows: int) -> int:
         """Words worth taking at once for so many rows; what is not used is given back, so this changes the speed and nothing else."""
-        return max(2, min(self._buffer_words, rows * self._row_words + 8))
+        return max(2, min(self.buffer_words, rows * self._row_words + 8))
 
     @cached_property
     def _row_words(self) -> int:
@@ -300,14 +299,14 @@ class OneSumLaplace:
 
     def accept_probability(self, total: int) -> Callable[[], arb]:
         """NB(total) / NB(mode) as a function giving balls."""
-        if total == self._mode:
+        if total == self.mode:
             return lambda: arb(1)
 
         def ratio() -> arb:
             # Logarithms of factorials are large and nearly cancel: 2^70 at most, so 96 more bits keep the precision asked for.
             with precision(ctx.prec + 96):
-                difference = _log_ways(self._cells, total) - _log_ways_kept(self._cells, self._mode, ctx.prec)
-                return (difference - ball(self.epsilon) * (total - self._mode)).exp()
+                difference = _log_ways(self._cells, total) - _log_ways_kept(self._cells, self.mode, ctx.prec)
+                return (difference - ball(self.epsilon) * (total - self.mode)).exp()
 
         return ratio
 
@@ -317,7 +316,7 @@ class OneSumLaplace:
 
         A word below the floor accepts, above it rejects, equal to it leaves the verdict open. Empty where the totals are too many.
         """
-        n, mode = self._cells, self._mode
+        n, mode = self._cells, self.mode
         if 10 * math.isqrt(n) + 14 > self.epsilon * MAX_VERDICTS:
             return 0, np.empty(0, dtype=np.int64)
         with precision(256):
