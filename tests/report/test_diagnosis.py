@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, WIDTH, curve_figure
+from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, curve_figure
 from holdfast.report.diagnosis import diagnosis_html
+from holdfast.report.figures.svg import WIDTH
 from holdfast.report.frame import Say
 from holdfast.report.markup import join, tag
 from tests.snapshot_files import Snapshot

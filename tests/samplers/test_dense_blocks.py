@@ -22,11 +22,12 @@ from holdfast.laws import Gaussian, Rounded
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.choice import Reason
 from holdfast.samplers.classes import ClassGaussian, RoundedClasses, class_weights
-from holdfast.samplers.klein import EnclosedCoordinate, ExactCoordinate, KleinGaussian, klein_oracle
+from holdfast.samplers.klein import EnclosedCoordinate, ExactCoordinate, KleinGaussian
 from holdfast.samplers.nearest_plane import EnclosedNearestPlane, NearestPlane
 from holdfast.samplers.table import choose
 from holdfast.testing import ListedWords, check_fit, fit_p_value
 
+from .klein_oracle import klein_oracle
 from .test_klein import LATTICES, SKEW, Enumerated
 
 BASES: dict[str, Any] = {"skew": SKEW, "overlapping": LATTICES["three overlapping sets"], "numbers": LATTICES["two rows of large numbers"]}

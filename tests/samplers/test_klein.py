@@ -27,7 +27,6 @@ from holdfast.samplers.klein import (
     EnclosedCoordinate,
     ExactCoordinate,
     KleinGaussian,
-    klein_oracle,
     nominal,
     proposal_parameter,
     tries_at_once,
@@ -36,6 +35,8 @@ from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits
 from tests.examples import examples
+
+from .klein_oracle import klein_oracle
 
 
 def differences(n: int) -> NDArray[Any]:

@@ -25,8 +25,8 @@ from holdfast.samplers import one_sum_laplace
 from holdfast.samplers.one_sum_laplace import MANY_DRAWS, OneSumLaplace, one_sum_laplace_oracle
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.testing import ALPHA, ListedWords, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
-from holdfast.testing.explore import Path, Undecided, choose_coin, explore_choices
 from tests.examples import examples
+from tests.testing.explore import Path, Undecided, choose_coin, explore_choices
 
 QUARTER, ONE, THREE = Fraction(1, 4), Fraction(1), Fraction(3)
 

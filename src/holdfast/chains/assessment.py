@@ -289,14 +289,7 @@ def _check_time(nanoseconds: int, limit: int, pairs: int, kernels: Sequence[tupl
 
 
 def stability(
-    kernel: Kernel,
-    lags: Sequence[int],
-    *,
-    pairs: int,
-    most: int,
-    seed: str,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    kernel: Kernel, lags: Sequence[int], *, pairs: int, most: int, seed: str, workers: int | None = None, progress: Progress | None = None
 ) -> list[TotalVariationCurve]:
     """A curve for each lag, from pairs of its own. Where lags are long enough the curves agree: then the bound does not hang on the lag.
 

@@ -10,16 +10,7 @@ from typing import NamedTuple
 
 from flint import fmpz_mat
 
-from holdfast.lattices.algebra import (
-    Matrix,
-    as_matrix,
-    complement_and_kernel,
-    identity,
-    largest_entry,
-    reduced_basis,
-    solve,
-    take_rows,
-)
+from holdfast.lattices.algebra import Matrix, as_matrix, complement_and_kernel, identity, largest_entry, reduced_basis, solve, take_rows
 from holdfast.lattices.long_calls import long_call
 
 

@@ -13,25 +13,7 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_power
-from holdfast.report.figures.svg import (
-    INK,
-    Place,
-    axis_below,
-    axis_left,
-    coordinate,
-    decades,
-    label,
-    legend_line,
-    line,
-    linear,
-    logarithmic,
-    nice_ticks,
-    on_page,
-    picture,
-    polyline,
-    steps_down,
-)
-from holdfast.report.figures.svg import WIDTH as WIDTH
+from holdfast.report.figures import svg as draw
 from holdfast.report.frame import Say
 from holdfast.report.markup import tag
 from holdfast.report.parts import PageFigure, PageTable
@@ -40,7 +22,7 @@ Row: TypeAlias = Mapping[str, Any]
 Curve: TypeAlias = Mapping[str, Any]
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 12, 170
-END, BASE = WIDTH - RIGHT, TOP + PLOT
+END, BASE = draw.WIDTH - RIGHT, TOP + PLOT
 AXIS, LINE = 52, 17
 """Room under the plot for its axis, and for each line of the legend."""
 LOGARITHMIC = 20
@@ -64,23 +46,23 @@ def curve_figure(index: int, title: str, rows: Sequence[Row], say: Say) -> PageF
     pairs = max(curve["pairs"] for _, curve in drawn)
     bottom = 1 / (2 * pairs)
     across, ticks, scale = _across([curve["end_sweeps"] for _, curve in drawn], say)
-    up = logarithmic(bottom, 1.0, BASE, TOP)
+    up = draw.logarithmic(bottom, 1.0, BASE, TOP)
     legend = [piece for at, (row, curve) in enumerate(drawn) for piece in _legend(row, curve, BASE + AXIS + LINE * at, say)]
     height = BASE + AXIS + LINE * len(drawn) + 8
     text = " ".join(_words(row, curve, say) for row, curve in drawn)
-    svg = picture(
+    svg = draw.picture(
         f"curves-{index}",
         say("diagnosis.curve_title", block=title),
         text,
         height,
-        *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
-        *axis_below(across, ticks, TOP, BASE, scale, END),
-        *([line(LEFT, up(3 / pairs), END, up(3 / pairs), **FLOOR)] if pairs > 3 else []),
+        *draw.axis_left(up, draw.steps_down(1.0, bottom), LEFT, END, format_power),
+        *draw.axis_below(across, ticks, TOP, BASE, scale, END),
+        *([draw.line(LEFT, up(3 / pairs), END, up(3 / pairs), **FLOOR)] if pairs > 3 else []),
         *(piece for at, (row, curve) in enumerate(drawn) for piece in _line(row, curve, across, up, (bottom, at), say)),
         *legend,
         *_floor_legend(BASE + AXIS + LINE * len(drawn), pairs, say),
     )
-    return PageFigure(f"curve-figure-{index}", on_page(svg), say("diagnosis.curves_note"), _data(drawn, say), title)
+    return PageFigure(f"curve-figure-{index}", draw.on_page(svg), say("diagnosis.curves_note"), _data(drawn, say), title)
 
 
 def _data(drawn: Sequence[tuple[Row, Curve]], say: Say) -> PageTable:
@@ -119,27 +101,27 @@ def _words(row: Row, curve: Curve, say: Say) -> Markup:
     return say("diagnosis.curve_text", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
 
 
-def _across(ends: Sequence[float], say: Say) -> tuple[Place, list[float], Markup]:
+def _across(ends: Sequence[float], say: Say) -> tuple[draw.Place, list[float], Markup]:
     """Where sweeps stand, the ticks, and what the axis is called. Logarithmic if one kernel is much slower than another."""
     longest, shortest = max(ends), min(ends)
     if longest > LOGARITHMIC * shortest:
-        powers = decades(shortest / 10, longest)
-        place = logarithmic(powers[0], longest, LEFT, END)
+        powers = draw.decades(shortest / 10, longest)
+        place = draw.logarithmic(powers[0], longest, LEFT, END)
         return place, [power for power in powers if power <= longest], say("diagnosis.sweeps_logarithmic")
-    ticks = [tick for tick in nice_ticks(0.0, longest, 6) if tick <= longest]
-    return linear(0.0, longest, LEFT, END), ticks, say("diagnosis.sweeps")
+    ticks = [tick for tick in draw.nice_ticks(0.0, longest, 6) if tick <= longest]
+    return draw.linear(0.0, longest, LEFT, END), ticks, say("diagnosis.sweeps")
 
 
 def _floor_legend(y: float, pairs: int, say: Say) -> list[Markup]:
     """3/N: below it nothing can be said from N pairs."""
     if pairs <= 3:
-        return [label(say("diagnosis.few_pairs"), LEFT, y)]
-    return legend_line(y, say("diagnosis.floor", floor=format_deviation(3 / pairs), pairs=pairs), **FLOOR)
+        return [draw.label(say("diagnosis.few_pairs"), LEFT, y)]
+    return draw.legend_line(y, say("diagnosis.floor", floor=format_deviation(3 / pairs), pairs=pairs), **FLOOR)
 
 
 def _style(row: Row, curve: Curve) -> dict[str, str]:
     """The line of a lag: thick if assessed, thin if shorter, dotted if longer; long dashes if no bound."""
-    out = {"stroke": INKS.get(row["kernel"], INK), "stroke_width": "2.2" if curve["assessed"] else "1.1"}
+    out = {"stroke": INKS.get(row["kernel"], draw.INK), "stroke_width": "2.2" if curve["assessed"] else "1.1"}
     if not curve["is_bound"]:
         return out | {"stroke_dasharray": "9 5"}
     longer = not curve["assessed"] and curve["lag_steps"] > row["lag_steps"]
@@ -147,27 +129,27 @@ def _style(row: Row, curve: Curve) -> dict[str, str]:
 
 
 def _mark(row: Row, curve: Curve, x: float, y: float) -> Markup:
-    ink = INKS.get(row["kernel"], INK)
-    shape = f"M{coordinate(x)} {coordinate(y)}{SHAPES.get(row['kernel'], SHAPES['metropolis'])}"
+    ink = INKS.get(row["kernel"], draw.INK)
+    shape = f"M{draw.coordinate(x)} {draw.coordinate(y)}{SHAPES.get(row['kernel'], SHAPES['metropolis'])}"
     return tag("path", d=shape, fill=ink if curve["assessed"] else "#fff", stroke=ink)
 
 
-def _line(row: Row, curve: Curve, across: Place, up: Place, lowest: tuple[float, int], say: Say) -> list[Markup]:
+def _line(row: Row, curve: Curve, across: draw.Place, up: draw.Place, lowest: tuple[float, int], say: Say) -> list[Markup]:
     """`lowest`: the value at the lower edge, where nothing is marked, and the number of the line, so that marks of lines stand apart."""
     bottom, at = lowest
     points = [(across(s), up(min(v, 1.0))) for s, v in zip(curve["sweeps"], curve["estimate"], strict=True)]
-    out = [polyline(points, **_style(row, curve))]
+    out = [draw.polyline(points, **_style(row, curve))]
     gap = max(1, len(points) // MARKS)
     visible = [point for point, value in zip(points, curve["estimate"], strict=True) if value > bottom]
     out += [_mark(row, curve, x, y) for x, y in visible[at % gap :: gap]]
     if not curve["is_bound"]:
         x, y = points[-1]
-        out.append(label(say("diagnosis.no_bound"), max(x - 4, LEFT + 70), min(y + 16, BASE - 6), "end"))
+        out.append(draw.label(say("diagnosis.no_bound"), max(x - 4, LEFT + 70), min(y + 16, BASE - 6), "end"))
     return out
 
 
 def _legend(row: Row, curve: Curve, y: float, say: Say) -> list[Markup]:
     which = "none" if not curve["is_bound"] else "assessed" if curve["assessed"] else "other"
     text = say(f"diagnosis.legend_{which}", curve=_name(row, curve, say))
-    sample = legend_line(y, text, **_style(row, curve))
+    sample = draw.legend_line(y, text, **_style(row, curve))
     return [*sample, _mark(row, curve, 28, y - 4)]

@@ -1,11 +1,9 @@
-"""Laplace noise by rejection. On any lattice of few constraints: free cells drawn, pivot cells solved, the whole accepted or not.
+"""Laplace noise by rejection, on any lattice of few constraints and on grids that keep the sums along every axis.
 
-Legend: A is k x d with independent rows, L = {z in Z^d : A z = 0}. P: k pivot columns with A_P nonsingular, F: the d - k free ones. Then
+Pivots: A is k x d with independent rows, L = {z in Z^d : A z = 0}. P: k pivot columns with A_P nonsingular, F: the d - k free ones. Then
 z_P = -T z_F with T = A_P^{-1} A_F, and z_F determines z. T is kept as integer rows over one denominator each.
 
-On a grid that keeps the sums along every axis: slice by slice, the last slice settled by rejection.
-
-Legend: the axes are put in order of length, longest first. The longest one is the stack: of its R slices R - 1 are drawn independently from
+Grids: the axes are put in order of length, longest first. The longest one is the stack: of its R slices R - 1 are drawn independently from
 the law on a slice, which is a grid of one axis less, and the last is minus their sum. So every sum along the stack is zero; the slices'
 own sums are zero, hence the last one's too. A grid of one axis is a row with sum zero.
 """
@@ -166,7 +164,7 @@ class PivotLaplace:
         sums = (self._numerators @ free.astype(self.number_type)).astype(self._whole_type)
         if self.pivots.is_integral:
             return -sums, np.ones(free.shape[1], dtype=np.bool_)
-        return -(sums // self._denominators), _all_zero(sums % self._denominators)
+        return -(sums // self._denominators), np.asarray((sums % self._denominators == 0).all(axis=0), dtype=np.bool_)
 
     # What the pilot asks for.
 
@@ -268,10 +266,6 @@ def unit_pivots(table: list[list[int]]) -> list[int]:
                 factor = row[c] * pivot[c]  # pivot[c] is its own inverse
                 row[:] = [entry - factor * other for entry, other in zip(row, pivot, strict=True)]
     return chosen
-
-
-def _all_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((values == 0).all(axis=0), dtype=np.bool_)
 
 
 def _columns(A: fmpz_mat, columns: Sequence[int]) -> fmpz_mat:

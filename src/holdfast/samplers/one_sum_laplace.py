@@ -1,31 +1,15 @@
-"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time.
+"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time. The law, its steps and their proofs: [theory R4].
 
 `OneSumLaplace` runs the compiled loop of _one_sum_compiled.py. `one_sum_laplace_oracle` is the same draw in plain Python, slow and obvious,
 with the same words and output: tests compare the two, and it draws for few cells in a process that has not loaded Numba.
 
-Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. A composition of s is a vector of n
-integers >= 0 with sum s; there are C(s + n - 1, s) of them.
+Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. z = G - H, two uniform compositions of one
+S.
 
-Independent geometric values with P[k] proportional to a^k have probability proportional to a^sum: given their sum they are a uniform
-composition of it, and the sum has weight NB.
-
-Target: z = G - H, where S has weight NB(S)^2 and G, H are, given S, independent uniform compositions of S. Proof: P[G = g, H = h] is
-proportional to a^(sum g + sum h) on pairs of equal sums, so the cells are independent pairs of geometric values conditioned on equal
-sums; the difference of such a pair has weight exp(-epsilon |z|), and the condition is that the differences sum to zero.
-
-How G is drawn: geometric vectors are drawn and judged until one is accepted, with probability NB(T) / NB(mode), T its sum. An accepted
-vector has a sum of weight NB(T) NB(T) and is, given its sum, still a uniform composition, since the verdict looks at the sum alone. At
-least half of all vectors are accepted: let q_k = NB(mode + k) / NB(mode), log-concave with q_0 = 1 the largest. Then q_2k <= q_k^2 and
-q_(2k-1) <= q_k q_(k-1) <= (q_k^2 + q_(k-1)^2) / 2. Summed over k >= 1, each side has sum q_k <= 2 sum q_k^2 + 1/2, and both sides with the
-middle give sum q <= 2 sum q^2. For many cells the rate is near 1 / sqrt 2.
-
-How H is drawn: tries are independent, so what was rejected before says nothing about the accepted vector. The last rejected vector (a
-fresh one if there was none) has a sum of another law, but is given its sum a uniform composition. Its sum is moved to S star by star:
- - taking a star from cell i with probability h_i / sum leaves it uniform. h of sum s comes from h + e_i, each of probability
-   1 / C(s+n, s+1), with chance (h_i + 1) / (s + 1); over all i that is (s + n) / (s + 1) / C(s+n, s+1) = 1 / C(s+n-1, s), whatever h;
- - adding one to cell i with probability (h_i + 1) / (sum + n) leaves it uniform (Polya). h of sum s + 1 comes from h - e_i, each of
-   probability 1 / C(s+n-1, s), with chance h_i / (s + n); over all i that is (s + 1) / (s + n) / C(s+n-1, s) = 1 / C(s+n, s+1).
-The cell is found by rejection: a uniform cell and a uniform number below a bound of all weights. About sqrt(n) / epsilon stars move.
+G: geometric vectors are drawn and judged until one is accepted, with probability NB(T) / NB(mode), T its sum: at least half of them are. H:
+the last rejected vector (a fresh one if there was none), its sum moved to S star by star: one is taken from cell i with probability h_i /
+sum, or added with probability (h_i + 1) / (sum + n). The cell is found by rejection: a uniform cell and a uniform number below a bound of
+all weights. About sqrt(n) / epsilon stars move.
 
 Where those would be many stars for the cells there are, H is drawn by placing bars instead. Which way is taken depends on n and epsilon
 alone, and on no rounding.
@@ -159,7 +143,7 @@ class OneSumLaplace:
     Given:       cells >= 1, epsilon > 0.
     Guarantees:  exact over uniform words; n draws take the words that n single draws would take in turn. At most two tries a draw in
                  expectation, whatever cells and epsilon.
-    Reference:   [theory R4]; the proof is in this module's text, the slow form is `one_sum_laplace_oracle`.
+    Reference:   [theory R4]; the slow form is `one_sum_laplace_oracle`.
     """
 
     name = "geometric vectors and moved stars"
