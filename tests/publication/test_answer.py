@@ -123,7 +123,7 @@ class TestTheWholeWay:
 
     def test_the_card_says_grid_reach_and_relation(self) -> None:
         card = answered(places=12).card
-        assert card.table.grid == {
+        assert card.to_dict()["table"]["grid"] == {
             "places": 12,
             "l1": "2",
             "l2_squared": None,
