@@ -15,7 +15,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
 from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
 from holdfast.wording.catalogue import Sentences
@@ -27,13 +27,13 @@ BOTH = [hf.margin("county"), hf.margin("education")]
 AIRPORTS = hf.Universe.product({"dest": ["ACK", "BOS", "SFO"], "hour": list("567"), "carrier": ["AA", "UA", "WN"]})
 
 
-def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Release:
+def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Publication:
     counts = np.random.default_rng(3).poisson(40, len(universe))
     return hf.release(hf.Table(universe, counts), keep, mechanism, key=hf.NoiseKey.for_tests("bars"), release_id="bars")
 
 
-def answers() -> Release:
-    made: Release = hf.answer(
+def answers() -> Publication:
+    made: Publication = hf.answer(
         [12.5, 7.25, 0.75, 20.5],
         keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",
@@ -45,7 +45,7 @@ def answers() -> Release:
     return made
 
 
-COMPUTED: dict[str, Callable[[], Release]] = {
+COMPUTED: dict[str, Callable[[], Publication]] = {
     "tracts": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", per="person")),
     "tracts, laplace": lambda: release(
         hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance")
@@ -66,7 +66,7 @@ COMPUTED: dict[str, Callable[[], Release]] = {
     "rounded": lambda: release(hf.Universe.product({"a": list("123")}), [hf.total()], hf.RoundedProjection(epsilon="1/4", per="distance")),
     "real-valued": answers,
 }
-SIMULATED: dict[str, Callable[[], Release]] = {
+SIMULATED: dict[str, Callable[[], Publication]] = {
     "4 x 4": lambda: release(FOUR, BOTH, hf.GeneralizedLaplace(epsilon="1/4", per="distance")),
     "chains": lambda: release(
         hf.Universe.product({"a": list("12")}),

@@ -123,7 +123,7 @@ class TestTheWholeWay:
 
     def test_the_card_says_grid_reach_and_relation(self) -> None:
         card = answered(places=12).card
-        assert card["table"]["grid"] == {
+        assert card.to_dict()["table"]["grid"] == {
             "places": 12,
             "l1": "2",
             "l2_squared": None,
@@ -131,24 +131,24 @@ class TestTheWholeWay:
             "on_grid": False,
             "moved": 0,
         }
-        answers = card["guarantee"]["answers"]
-        assert (answers["sensitivity"], answers["relation"]) == ("2", "same invariants")
-        assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
-        assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
-        assert "[GGY22]" in card["guarantee"]["text"]
+        answers = card.guarantee.answers
+        assert (answers.sensitivity, answers.relation) == ("2", "same invariants")
+        assert 2 * 2**12 < answers.reach < 2 * 2**12 + 100
+        assert Fraction(card.guarantee.parameters["epsilon"]) * answers.reach == 1
+        assert "[GGY22]" in card.guarantee.text
 
     @pytest.mark.parametrize("given_", [{}, {"mechanism": MECHANISMS[2]}], ids=["pure", "zcdp"])
     def test_the_promise_is_in_plain_words_with_the_reference_at_its_end(self, given_: dict[str, Any]) -> None:
-        words = answered(places=12, **given_).card["guarantee"]["text"]
+        words = answered(places=12, **given_).card.guarantee.text
         assert "If a person's data change an invariant, everyone sees that it changed. " in words
         assert words.index("AES-256") < words.index("Definition 2.5 of [GGY22]")
 
     def test_a_sensitivity_is_the_constraint_of_the_publisher_and_no_fact(self) -> None:
         release = answered(places=12)
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
-        assert said in release.card["guarantee"]["text"]
-        assert said in release.card["guarantee"]["answers"]["text"]
-        page = statement_html(release.card)
+        assert said in release.card.guarantee.text
+        assert said in release.card.guarantee.answers.text
+        page = statement_html(release.card.to_dict())
         assert said in page
         assert "Anyone who can move the answers by more than is stated here" in page.partition("What is not promised")[2]
 
@@ -156,7 +156,7 @@ class TestTheWholeWay:
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
         """The sensitivity is 2 in l1 distance, in values; the smallest secret was said to be so too."""
         release = answered(mechanism=mechanism, places=12)
-        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card))
+        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card.to_dict()))
         assert f"smallest secret, {away}" in dict(budget_rows(release.guarantee))
 
     def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:
@@ -165,8 +165,8 @@ class TestTheWholeWay:
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
         card = hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance"), ledger=None).card
-        assert card["table"]["grid"] is None
-        assert card["guarantee"]["answers"] is None
+        assert card.table.grid is None
+        assert card.guarantee.answers is None
 
     def test_zeros_and_small_numbers_are_written_in_plain_digits(self, tmp_path: Path) -> None:
         """Arrow writes a decimal of zero as 0E-20."""
@@ -271,14 +271,14 @@ class TestAPromiseForNobody:
 
     def test_it_is_said_first_on_every_page(self, tmp_path: Path) -> None:
         release = self.made()
-        words = release.card["guarantee"]["text"]
+        words = release.card.guarantee.text
         assert words.startswith(
             f"{self.NOBODY}, and one person moves the answers by 2 steps at most: every such move shows in an invariant."
         )
         assert "epsilon = 79 for such a pair" in words
         assert "for one person)" not in words
         assert words.endswith("WARNING: an epsilon above 10 for such a pair promises next to nothing.")
-        assert release.card["guarantee"]["why"].endswith("The smallest secret is 158 steps: no person can change alone.")
+        assert release.card.guarantee.why.endswith("The smallest secret is 158 steps: no person can change alone.")
         assert str(release.plan).startswith(self.NOBODY.replace(": ", "    "))
         folder = release.save(tmp_path / "out")
         hf.verify(folder)
@@ -290,7 +290,7 @@ class TestAPromiseForNobody:
             assert "epsilon = 1 for one person)" not in text
 
     def test_with_gaussian_noise(self) -> None:
-        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["text"]
+        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card.guarantee.text
         assert words.startswith(self.NOBODY.replace("158", f"{121**2 + 37**2:,} squared"))
         assert "What was requested for one person is a promise for nobody." in words
         assert "rho = 2010 for such a pair)" in words
@@ -389,8 +389,7 @@ class TestOfficialTotals:
 class TestNothingConfidential:
     def test_two_data_sets_with_the_same_invariants_differ_in_the_values_alone(self, tmp_path: Path) -> None:
         one, other = (answered(values, places=6) for values in ([1, 2, 3, 4, 5, 6.25], [6, 5.25, 4, 3, 2, 1]))
-        cards = [{**release.card, "files": None} for release in (one, other)]
-        assert cards[0] == cards[1]
+        assert one.card == other.card
         folders = [release.save(tmp_path / str(number)) for number, release in enumerate((one, other))]
         for name in ("kept.csv", "exposed.csv", "statement.html"):
             assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()

@@ -187,5 +187,5 @@ class TestLedger:
         frame = pa.table({"town": ["a", "b"], "n": [1, 2]})
         listed = hf.Table.from_counts(frame, cells=["town"], count="n").universe
         release = hf.answer([1, 2], keep=[[1, 1]], universe=listed, sensitivity=1, mechanism=LAPLACE, ledger=None)
-        assert release.card["guarantee"]["relation"] == "data sets with the same invariants and the same cells"
+        assert release.card.guarantee.relation == "data sets with the same invariants and the same cells"
         assert "that a cell is on it is not protected" in hf.describe(release)

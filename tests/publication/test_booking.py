@@ -32,7 +32,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication import booking, folder, publishing
+from holdfast.publication import booking, folder, publication
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (
@@ -73,7 +73,7 @@ class TestStepByStep:
 
         monkeypatch.setattr(hf.NoiseKey, "seal", note("seal", seal))
         monkeypatch.setattr(BoundRelease, "draw", note("draw", BoundRelease.draw))
-        for module, step in ((publishing, "fill_folder"), (booking, "put_in_place")):
+        for module, step in ((publication, "fill_folder"), (booking, "put_in_place")):
             monkeypatch.setattr(module, step, note(step, getattr(module, step)))
         monkeypatch.setenv("HOLDFAST_KEY", SECRET.decode())
         made = a_release(ledger)

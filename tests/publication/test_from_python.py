@@ -21,7 +21,7 @@ import holdfast as hf
 from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, NotAcknowledged, WrongState
 from holdfast.ledger import Ledger
 from holdfast.ledger.embedded import DEFAULT_NAME
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from tests.notebooks import notebook_page
 from tests.running import Run
 
@@ -58,11 +58,11 @@ def a_table(text: str = CSV) -> hf.Table:
     return hf.Table.from_counts("counties.csv", ["state", "county"], "people", public=True)
 
 
-def released(**options: Any) -> Release:
+def released(**options: Any) -> Publication:
     return hf.release(a_table(), KEEP, LAPLACE, **options)
 
 
-def answered(**options: Any) -> Release:
+def answered(**options: Any) -> Publication:
     return hf.answer([12.5, 7.25, 0.75], **ANSWER, **options)
 
 
@@ -210,7 +210,7 @@ class TestExposed:
         assert before in said
         assert after in said
         made = hf.release(table, KEEP, LAPLACE, release_id="r1", allow_exposed=1)
-        assert made.card["release"]["allow_exposed"] == 1
+        assert made.card.release.allow_exposed == 1
 
     @BOTH
     @pytest.mark.parametrize("number", [None, "any", -1, True, 1.0])

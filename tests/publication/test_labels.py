@@ -14,7 +14,7 @@ from holdfast.accuracy.query_names import query_label
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
 from holdfast.publication.card import LabelInfo
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
@@ -53,7 +53,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _released(work: Path, labelled: bool = True) -> Release:
+def _released(work: Path, labelled: bool = True) -> Publication:
     if not labelled:
         head, _, tail = RUN.partition("[table.labels]")
         (work / "run.toml").write_text(head + tail[tail.index("[keep]") :])
@@ -75,7 +75,7 @@ def test_pages_say_labels_and_data_files_keep_codes(work):
     for name in ("table.csv", "table.parquet", "kept.csv", "exposed.csv"):
         assert (work / "out" / name).read_bytes() == (work / "plain" / name).read_bytes()
     mine, theirs = release.card, plain.card
-    assert (mine["mechanism"], mine["table"]["universe_digest"]) == (theirs["mechanism"], theirs["table"]["universe_digest"])
+    assert (mine.mechanism, mine.table.universe_digest) == (theirs.mechanism, theirs.table.universe_digest)
 
 
 def test_a_folder_is_verified_and_read_with_its_labels(work):

@@ -14,7 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.views import crossing as view_crossing
 from holdfast.wording.view import changed_sentence
 from tests.report.cards import Page
@@ -27,7 +27,7 @@ TOWNS = hf.Universe.product({"county": ["A", "B", "C"], "age": ["0", "18", "65"]
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
-def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Release:
+def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Publication:
     kept = [hf.margin("county")] if keep is None else keep
     return hf.release(hf.Table(TOWNS, COUNTS), kept, mechanism, key=hf.NoiseKey.for_tests(key), release_id="towns")
 

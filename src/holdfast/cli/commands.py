@@ -145,7 +145,7 @@ def demo(
 
     result = run_demo(output)
     if as_json:
-        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card} for p in result.parts]
+        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card.to_dict()} for p in result.parts]
         print(json.dumps({"folder": str(result.folder), "parts": parts}, indent=2))
         return
     console = Console(soft_wrap=True, highlight=False)
@@ -461,7 +461,7 @@ def interval(
 ) -> None:
     """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
     from holdfast.cli.intervals import asked_intervals
-    from holdfast.verification.loaded import load
+    from holdfast.verification.verify import load
     from holdfast.wording.intervals import interval_lines
 
     with working("Verifying"):
@@ -487,7 +487,7 @@ def view(
     as_json: AsJson = False,
 ) -> None:
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
-    from holdfast.verification.loaded import load
+    from holdfast.verification.verify import load
 
     with working("Verifying"):
         published_folder = load(folder, signer=signer)

@@ -9,12 +9,12 @@ from holdfast.accuracy.interval_sets import Intervals
 from holdfast.accuracy.queries import coefficients
 from holdfast.accuracy.query_names import query_label
 from holdfast.errors import InvalidParameter
-from holdfast.publication.reading import Readable
+from holdfast.publication.publication import Publication
 from holdfast.wording.intervals import asked_name
 
 
 def asked_intervals(
-    source: Readable,
+    source: Publication,
     where: Sequence[str],
     by: Sequence[str],
     others: Mapping[str, str | None],
@@ -35,7 +35,7 @@ def asked_intervals(
 
 
 def _compute_intervals(
-    source: Readable, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
+    source: Publication, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
 ) -> Intervals:
     if by:
         return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)

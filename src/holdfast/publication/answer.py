@@ -23,7 +23,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.booking import EMBEDDED, RecordedIn
 from holdfast.publication.pipeline import release
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.randomness import NoiseKey
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity, same_invariants_sensitivities
 from holdfast.subspace.spaces import Invariants, read_matrix
@@ -68,7 +68,7 @@ def answer(
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Publication:
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far

@@ -1,41 +1,41 @@
-"""The content of a card, from a release."""
+"""The content of a card, from a plan, what its totals expose, and what the office says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from holdfast.channels.layout import LevelLayout
 from holdfast.exposure import Exposure
-from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo
+from holdfast.publication.booking import Booking
+from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo, ReleaseInfo, Revision
 from holdfast.publication.card_answers import GridInfo
+from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan, exposed_fields
 from holdfast.tables import Hierarchy
+from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.ledger import recorded_sentence
-
-if TYPE_CHECKING:
-    from holdfast.publication.release import Release
 
 MAX_CHANGED = 100
 """Changed totals of a revision that are listed; all are counted."""
 
 
-def card_of(release: Release) -> Card:
-    """All fields of card.json but checksums and signature: public facts. Software versions are those when the release began."""
-    order = release.order
-    said: dict[str, Any] = {
-        **{"id": release.id, "date": order.date, "office": order.office, "approver": order.approver},
-        **{"private": release.private, "ledger": release.entry, "signer": None, "allow_exposed": order.allow_exposed},
-        "disjoint": None if order.disjoint is None else order.disjoint.to_fields(),
-        **{"grant": release.booking.grant, "language": release.language, "formulas": "as they are"},
-    }
-    return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
+def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
+    """What a card says of a release that was just drawn, before it is signed and written."""
+    return ReleaseInfo.model_validate(
+        {
+            **{"id": order.release_id, "date": order.date, "office": order.office, "approver": order.approver},
+            **{"private": private, "ledger": booking.entry, "signer": None, "allow_exposed": order.allow_exposed},
+            "disjoint": None if order.disjoint is None else order.disjoint.to_fields(),
+            **{"grant": booking.grant, "ledger_text": recorded_sentence(booking.entry), "language": ENGLISH, "formulas": "as they are"},
+        }
+    )
 
 
-def make_card(
-    plan: Plan, exposure: Exposure, said: Mapping[str, Any], revision: Mapping[str, Any] | None, software: Mapping[str, Any]
-) -> Card:
-    """The card of a plan whose totals expose so much, with what only the office can say: `verify` makes it again from a folder."""
+def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revision | None, software: Mapping[str, Any]) -> Card:
+    """All fields of card.json but checksums and signature, of a plan whose totals expose so much: public facts, with what only the office
+    can say. `verify` makes it again from a folder. Software versions are those when the release began.
+    """
     facts = plan.facts
     fields = plan.to_fields()
     universe = facts.universe
@@ -56,7 +56,7 @@ def make_card(
     }
     made = {
         "schema_version": SCHEMA_VERSION,
-        "release": {**said, "ledger_text": recorded_sentence(said["ledger"])},
+        "release": about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
         "table": table,
         "kept": {**fields["kept"], "definitions": facts.definitions, "revision": revision},
         "exposed": exposed_fields(exposure, plan.guarantee.exposed.columns),
@@ -73,18 +73,12 @@ def _tree_fields(column: str, tree: Hierarchy) -> dict[str, Any]:
     return {"column": column, "levels": list(tree.levels), "parents": [[code, tree.parent(code)] for code in tree.nodes]}
 
 
-def _revision(release: Release) -> dict[str, Any] | None:
+def compare_revision(earlier: str, before: Iterable[KeptRow], now: Iterable[KeptRow]) -> Revision:
     """Kept totals that differ from those of the release that this one revises: both are published, so the differences are exposed."""
-    if release.order.revises is None:
-        return None
-    earlier, rows = release.order.revises
-    before = {(constraint, name): total for constraint, name, total in rows}
-    changed = [(n, before[s, n], t) for s, n, t in release.kept_rows if (s, n) in before and before[s, n] != t]
-    return {
-        "of": earlier,
-        "changed": len(changed),
-        "totals": [f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED]],
-    }
+    known = {(constraint, name): total for constraint, name, total in before}
+    changed = [(n, known[s, n], t) for s, n, t in now if (s, n) in known and known[s, n] != t]
+    totals = tuple(f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED])
+    return Revision(of=earlier, changed=len(changed), totals=totals)
 
 
 def _promise_fields(guarantee: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from holdfast.tables.formats import FORMATS, save_frame
 from holdfast.tables.formulas import FORMULAS, formula_columns, is_formula, mark_frame
 
 if TYPE_CHECKING:
-    from holdfast.publication.release import Release
+    from holdfast.publication.publication import Publication
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Output:
             load_signing_key(self.sign)
 
 
-def fill_folder(release: Release, temporary: Path, output: Output) -> None:
+def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
@@ -94,7 +94,7 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
-    card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
+    card = release.card.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card.to_dict(), beside).encode())
     kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)

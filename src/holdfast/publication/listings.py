@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from holdfast.exposure import Exposure
 from holdfast.invariants.rows import Kept, LinearRows, Rows
+from holdfast.publication.order import KeptRow
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import write_csv
@@ -42,6 +43,16 @@ class KeptLine(NamedTuple):
     total: int
 
 
+def name_totals(kept: Kept, totals: Sequence[NDArray[np.int64]]) -> list[KeptRow]:
+    """(constraint, name, total) of every kept total, from one array for each entry of `kept.rows`."""
+    return [
+        (rows.constraint, rows.name(row), int(total))
+        for rows, values in zip(kept.rows, totals, strict=True)
+        if rows.kind == "kept"
+        for row, total in enumerate(values)
+    ]
+
+
 def kept_header(columns: Sequence[str]) -> list[str]:
     """The columns of kept.csv for a table with these columns of codes."""
     constraint, name, total = (free_name(wanted, columns, "kept") for wanted in ("kept", "name", "total"))
@@ -58,7 +69,7 @@ def number_column(values: NDArray[np.int64], grid: AnswerGrid | None, known: NDA
     return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
 
 
-def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: AnswerGrid | None) -> list[tuple[str, str, int | str]]:
+def shown_rows(rows: Sequence[KeptRow], kept: Kept, grid: AnswerGrid | None) -> list[tuple[str, str, int | str]]:
     """Kept totals as a page shows them: with labels, and those of answers as exact decimals."""
     labels = kept.universe.labels
     names: Iterable[str] = (name for _, name, _ in rows)

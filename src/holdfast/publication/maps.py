@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
 from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.tables import Universe
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 logger = logging.getLogger(__name__)
 
@@ -62,13 +64,13 @@ def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
-def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> AreasFacts:
+def folder_areas(content: bytes, plan: Plan, table: PublishedTable, level: str | None = None) -> AreasFacts:
     """The map of a published folder, from its file; of another level than the folder's where one is given."""
     given, code, own_level = read_public_map(content)
     return map_facts(plan, table, given, code, level or own_level)
 
 
-def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
+def map_facts(plan: Plan, table: PublishedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
     """The areas of a map with the numbers of a level: by default the level that has the most codes in common with the map.
 
     Guarantees:  every area of the file is there, in its order; codes are compared as texts. A code that could mean two units, or a unit

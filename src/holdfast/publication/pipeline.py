@@ -1,6 +1,6 @@
 """The one way from a plan to a folder: draw, then publish; the same with a ledger and without, from Python and from the command line.
 
-`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` (publishing.py) writes the folder, commits the
+`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `complete` (publication.py) writes the folder, commits the
 spend and gives the folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
 """
 
@@ -36,13 +36,13 @@ from holdfast.publication.booking import (
     resume_release,
     secret_from_environment,
 )
+from holdfast.publication.card_content import compare_revision, release_info
 from holdfast.publication.folder import Output, try_to_write
+from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map
 from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
-from holdfast.publication.publishing import check_writable, complete
-from holdfast.publication.release import Release
-from holdfast.publication.released import ReleasedTable
+from holdfast.publication.publication import Publication, PublishedTable, check_writable, complete
 from holdfast.publication.view import check_folder_view
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
@@ -64,7 +64,7 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Publication:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     The release is charged now. Call save(), or the charge is lost:
@@ -154,7 +154,7 @@ def draw(
     key: NoiseKey | None = None,
     progress: Progress | None = None,
     reserved: Callable[[], None] | None = None,
-) -> Release:
+) -> Publication:
     """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
 
     Given:       `key`, for a release without account: a test key, or one of the user's own; None takes a fresh one and erases it.
@@ -216,7 +216,7 @@ def carry_out(
     return complete(booking, output, _draw_release(plan, order, booking, bound, progress))
 
 
-def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
+def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Publication:
     """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
     facts, target = plan.facts, plan.drawing.channel.target
     counts = bound.draw(progress)
@@ -230,5 +230,7 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True
         counts, private = np.where(shown, counts, 0), True
-    table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
-    return Release(plan, table, tuple(totals), exposure, order, private, booking)
+    table = PublishedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
+    about = release_info(order, private, booking)
+    revision = None if order.revises is None else compare_revision(*order.revises, name_totals(facts.kept, totals))
+    return Publication(plan, table, tuple(totals), exposure, about, revision, booking)

@@ -26,7 +26,7 @@ from holdfast.wording.catalogue import ENGLISH, Sentences
 
 if TYPE_CHECKING:
     from holdfast.publication.plan import Plan
-    from holdfast.publication.released import ReleasedTable
+    from holdfast.publication.publication import PublishedTable
     from holdfast.report.figures.facts import SpreadFacts
 
 MOST_BARS = 100
@@ -39,7 +39,7 @@ class Plot:
     of the budget; several columns may be given as a list.
     """
 
-    def __init__(self, plan: Plan, table: ReleasedTable, language: str = ENGLISH, area_map: bytes | None = None) -> None:
+    def __init__(self, plan: Plan, table: PublishedTable, language: str = ENGLISH, area_map: bytes | None = None) -> None:
         self._plan, self._table, self._say, self._area_map = plan, table, Sentences(language), area_map
 
     def error_by_level(self) -> Figure:

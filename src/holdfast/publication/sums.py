@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,11 @@ from holdfast.lattices.shapes import Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.tables import Universe
 from holdfast.wording.figures import CELLS, TOTAL
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -159,7 +162,7 @@ def _first_noisy(plan: Plan) -> Level:
     return levels[-1]
 
 
-def sums_of(plan: Plan, table: ReleasedTable, level: Level) -> Sums:
+def sums_of(plan: Plan, table: PublishedTable, level: Level) -> Sums:
     """Refused where the table has cells that are not published."""
     if not table.published.all():
         raise InvalidParameter("This release leaves counts out: there are no sums of all counts to draw.")

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.given_files import CARD, CELL_KEY_CARD
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
@@ -40,6 +39,9 @@ from holdfast.tables.frames import Frames
 from holdfast.views.crossing import check_size, crossing_block, no_table
 from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 Ints = NDArray[np.int64]
 
@@ -194,7 +196,7 @@ class PublicationView(Frames):
     release_id: str
     private: bool
     """False where the release was drawn with a test key: anyone can then recompute the noise."""
-    released: ReleasedTable
+    released: PublishedTable
     counts: Ints
     """One number for each cell, in the order of the released table."""
     base: int
@@ -369,7 +371,7 @@ class PublicationView(Frames):
 
 
 def make_view(
-    plan: Plan, released: ReleasedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
+    plan: Plan, released: PublishedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
 ) -> PublicationView:
     """Make the view of a published table.
 
@@ -440,7 +442,7 @@ def _alike(said: Any, made: dict[str, Any]) -> bool:
     return units == expected
 
 
-def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str, private: bool) -> PublicationView | None:
+def made_again(said: object, plan: Plan, released: PublishedTable, release_id: str, private: bool) -> PublicationView | None:
     """The view that a file says it is of; None where it says none that this release has."""
     if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
         return None

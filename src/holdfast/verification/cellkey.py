@@ -23,7 +23,7 @@ from holdfast.publication.public_files import folder_problems
 from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
-from holdfast.verification.verified import VerifiedCellKeys
+from holdfast.verification.recompute import VerifiedCellKeys
 from holdfast.wording.cellkey import other_noise_sentence
 
 _NOISE_PARTS = ("secret", "column", "rule", "table")

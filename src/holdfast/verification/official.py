@@ -28,7 +28,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid
 from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
-from holdfast.publication.order import KeptRow
+from holdfast.publication.publication import Publication
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value, read_answers
 from holdfast.tables.grid import AnswerGrid
@@ -43,10 +43,9 @@ TotalRow: TypeAlias = tuple[str, str, Number]
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
 
-def compare_with(
-    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow], moves: Lattice
-) -> tuple[int, list[str]]:
-    """(how many official totals were compared, differences). `moves`: the lattice of the release."""
+def compare_with(against: Table | str | os.PathLike[str], own: Publication) -> tuple[int, list[str]]:
+    """(how many official totals were compared, differences)."""
+    card, listed, kept = own.card, own.kept_rows, own.plan.facts.kept
     grid = None if card.table.grid is None else card.table.grid.grid()
     totals = listed if grid is None else [(constraint, name, grid.value(total)) for constraint, name, total in listed]
     if isinstance(against, Table):
@@ -57,8 +56,8 @@ def compare_with(
             return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], grid)
         universe, numbers = _of_file(Path(against), header, card, grid)
     if set(universe.columns) == set(card.table.columns):
-        return _whole(_in_order(universe, numbers, made[0].universe), moves, made[0], totals, grid)
-    return _margin(universe, numbers, card, made[0], totals, grid)
+        return _whole(_in_order(universe, numbers, kept.universe), own.plan.facts.lattice, kept, totals, grid)
+    return _margin(universe, numbers, card, kept, totals, grid)
 
 
 def _of_table(table: Table, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
