@@ -80,16 +80,7 @@ def form_variance(target: GaussianTarget, shape: Shape, query: Ints) -> float:
         assert isinstance(shape, Units)
         form = LevelVariances(shape, target.weights(shape))
         return float(form.of(values[None])[0]) * (1 + ROUNDING) + ROUNDING**2 * length**2 * float(form.diagonal().max())
-    if isinstance(shape, Free):
-        projected = values
-    elif isinstance(shape, OneSum | Grid):
-        signs = 1 if isinstance(shape, Grid) or shape.signs is None else np.array(shape.signs)
-        projected = (values * signs).reshape(shape.axes)
-        for axis in range(projected.ndim):
-            projected = projected - projected.mean(axis=axis, keepdims=True)
-    else:
-        assert isinstance(shape, Levels | General)
-        projected = shape.project(values[None])
+    projected = shape.project(values[None])
     return float(target.sigma_squared) * (float(np.sqrt((projected**2).sum())) + ROUNDING * length) ** 2 * (1 + ROUNDING)
 
 

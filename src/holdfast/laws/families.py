@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
-from holdfast.lattices.shapes import Free, General, Levels, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Free, General, Levels, OneSum, Shape
 from holdfast.laws import moments, tails
 from holdfast.laws.tails import sum_upwards
 from holdfast.laws.target import ON_THE_LATTICE, Field, Reads, Target, Variance, number_field
@@ -160,18 +160,14 @@ def rounding_radius(lattice: Lattice) -> float:
     (sum |b*_i|^2)^(1/2), and a reduced basis has |b*_i| <= |b_i|.
     """
     blocks = lattice.blocks
-    squares = (_rounding_square(shape) * int(count) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
+    squares = (_rounding_square(shape) * count for _, shape, count in blocks.used_shapes())
     return math.sqrt(math.fsum(squares))
 
 
 def _rounding_square(shape: Shape) -> float:
-    if isinstance(shape, Pinned | Free):
-        return 0.0
-    if isinstance(shape, Levels) or (isinstance(shape, General) and shape.dimension > MATRIX_DIMENSION):
-        return shape.rounding_square()
-    if isinstance(shape, General):
+    if 0 < shape.dense_dimension <= MATRIX_DIMENSION:
         return float((shape.reduced_basis().astype(np.float64) ** 2).sum())
-    return shape.size * (1.0 if len(shape.axes) <= 2 else 2.0 ** len(shape.axes))
+    return shape.rounding_square()
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from holdfast.lattices import algebra
 from holdfast.lattices.algebra import small_kernel_basis
 from holdfast.lattices.columns import MOST_COLUMNS
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import MAX_DENSE, Ints, Shape
+from holdfast.lattices.shapes.shape import MAX_DENSE, Floats, Ints, Shape
 from holdfast.lattices.shortest import Shortest, shortest_vector
 
 logger = logging.getLogger("holdfast")
-Floats = NDArray[np.float64]
 
 HERMITE_DIMENSION = 150
 """Free dimensions up to which a basis comes from the Hermite form. A constant: which words give which draw depends on it."""
@@ -69,6 +68,17 @@ class General(Shape):
     @property
     def axes(self) -> tuple[int, ...]:
         return (self.size,)
+
+    @property
+    def is_listed(self) -> bool:
+        return self.rows is not None
+
+    @property
+    def dense_dimension(self) -> int:
+        return self.dimension
+
+    def class_ends(self) -> Ints:
+        return np.cumsum(self.class_sizes)
 
     @property
     def rank(self) -> int:
@@ -136,19 +146,17 @@ class General(Shape):
         return means, values - np.repeat(means, sizes, axis=1)
 
     def project(self, values: Floats) -> Floats:
-        """Each row of values projected on the real span of the moves, in floating point: inside classes, and between them."""
+        """Inside classes, and between them."""
         means, inside = self._class_means(values)
         roots, frame = np.sqrt(np.array(self.class_sizes)), self._class_frame[0]
         between = ((means * roots) @ frame) @ frame.T / roots
         return np.asarray(inside + np.repeat(between, self.class_sizes, axis=1))
 
     def projection_diagonal(self) -> Floats:
-        """The diagonal of the projection."""
         sizes = np.array(self.class_sizes, dtype=np.float64)
         return np.repeat(1 - 1 / sizes + (self._class_frame[0] ** 2).sum(axis=1) / sizes, self.class_sizes)
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """For each row of whole coefficients whether every move leaves its sum as it is."""
         starts = np.concatenate([[0], np.cumsum(self.class_sizes)[:-1]])
         of_class = values[:, starts]
         even = (np.repeat(of_class, self.class_sizes, axis=1) == values).all(axis=1)
@@ -170,10 +178,6 @@ class General(Shape):
         """The sums of squares of `gram_schmidt_products` of single cells."""
         of_class = (self._class_frame[1] ** 2).sum(axis=1) + (np.array(self.class_sizes) > 1)
         return np.repeat(of_class, self.class_sizes)
-
-    def rounding_square(self) -> float:
-        """The square of how far rounding by classes can move a point: below one in every cell, and the Gram-Schmidt vectors."""
-        return float(self.rounding_diagonal().sum())
 
     def log_gram_determinant(self) -> float:
         rows = self.matrix()
@@ -261,7 +265,10 @@ class Whole(Shape):
 
     def reduced_basis(self) -> NDArray[Any]:
         """The same lattice, with a reduced basis of every part that has one."""
-        return self._side_by_side(lambda part: part.reduced_basis() if isinstance(part, General) else part.basis())
+        return self._side_by_side(lambda part: part.reduced_basis())
+
+    def direct_sum(self) -> tuple[Shape, ...]:
+        return self.parts
 
     def _side_by_side(self, basis: Callable[[Shape], NDArray[Any]]) -> NDArray[Any]:
         if self.size * self.dimension > MAX_DENSE:
