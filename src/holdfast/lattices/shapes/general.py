@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import log
+from itertools import combinations
+from math import comb, log
 from typing import Any
 
 import numpy as np
+from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
@@ -26,6 +28,8 @@ HERMITE_DIMENSION = 150
 """Free dimensions up to which a basis comes from the Hermite form. A constant: which words give which draw depends on it."""
 MOST_SEARCHED = 400
 """Different columns up to which a shortest move is searched for; beyond, 2 is a lower bound: no unit vector is a move."""
+MAX_MINORS = 5000
+"""Determinants up to which rows are tried for being unimodular."""
 LONG_DIMENSION = 200
 """Free dimensions from which preparing a sampler takes a second or more, and is announced."""
 SECONDS_AT_500 = 15
@@ -121,6 +125,10 @@ class General(Shape):
         """
         return _class_basis(self)
 
+    def longest_move(self) -> int | None:
+        """Of rows whose nonzero minors of full size are all equal up to sign: entries -1, 0, 1 on rank + 1 cells at most."""
+        return self.rank + 1 if _is_unimodular(self) else None
+
     def shortest(self, norm: Norm) -> Shortest | None:
         if self.dimension == 0:
             return None
@@ -207,6 +215,17 @@ def announce(dimension: int) -> None:
 
 
 @lru_cache(maxsize=256)
+def _is_unimodular(shape: General) -> bool:
+    """Whether all nonzero minors of full size are equal up to sign; False where there are too many to try, or rows are not listed."""
+    rows = shape.rows or ()
+    columns = sorted(set(zip(*rows, strict=True)))
+    if not rows or comb(len(columns), len(rows)) > MAX_MINORS:
+        return False
+    minors = {abs(int(fmpz_mat([list(column) for column in chosen]).det())) for chosen in combinations(columns, len(rows))}
+    return len(minors - {0}) == 1
+
+
+@lru_cache(maxsize=256)
 def _class_basis(shape: General) -> NDArray[Any]:
     if shape.rows is None:
         raise NoExactSampler(shape._no_exact_sampler())
@@ -270,15 +289,13 @@ class Whole(Shape):
     def direct_sum(self) -> tuple[Shape, ...]:
         return self.parts
 
+    def kept_rows(self) -> Ints:
+        return _diagonal([part.kept_rows() for part in self.parts])
+
     def _side_by_side(self, basis: Callable[[Shape], NDArray[Any]]) -> NDArray[Any]:
         if self.size * self.dimension > MAX_DENSE:
             raise RequestTooLarge(f"A basis of {self.size} cells would have {self.size * self.dimension} entries, which is refused.")
-        out = np.zeros((self.size, self.dimension), dtype=np.int64)
-        row = column = 0
-        for part in self.parts:
-            out[row : row + part.size, column : column + part.dimension] = basis(part)
-            row, column = row + part.size, column + part.dimension
-        return out
+        return _diagonal([basis(part) for part in self.parts])
 
     def shortest(self, norm: Norm) -> Shortest | None:
         found = [shortest for part in self.parts if (shortest := part.shortest(norm)) is not None]
@@ -290,3 +307,13 @@ class Whole(Shape):
     def one_can_move(self) -> bool | None:
         found = [part.one_can_move() for part in self.parts]
         return True if any(found) else None if None in found else False
+
+
+def _diagonal(parts: Sequence[NDArray[Any]]) -> Ints:
+    """A matrix with these along its diagonal."""
+    out = np.zeros((sum(len(part) for part in parts), sum(part.shape[1] for part in parts)), dtype=np.int64)
+    row = column = 0
+    for part in parts:
+        out[row : row + part.shape[0], column : column + part.shape[1]] = part
+        row, column = row + part.shape[0], column + part.shape[1]
+    return out

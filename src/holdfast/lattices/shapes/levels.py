@@ -121,6 +121,9 @@ class Levels(Shape):
             rows.append(part)
         return np.concatenate(rows)
 
+    def as_levels(self) -> Levels:
+        return self
+
     def as_general(self) -> General:
         """The same lattice by its rows, for samplers and chains that take those; NoExactSampler where they are too many to list."""
         rows = self.matrix()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import log, prod
 from typing import Any
 
@@ -40,6 +41,12 @@ class Pinned(OneAxis):
 
     def log_gram_determinant(self) -> float:
         return 0.0
+
+    def kept_rows(self) -> Ints:
+        return np.eye(self.size, dtype=np.int64)
+
+    def longest_move(self) -> int:
+        return 1
 
     def rounding_square(self) -> float:
         return 0.0
@@ -78,6 +85,12 @@ class Free(OneAxis):
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return np.full_like(values, least), np.full_like(values, UNBOUNDED)
+
+    def kept_rows(self) -> Ints:
+        return np.zeros((0, self.size), dtype=np.int64)
+
+    def longest_move(self) -> int:
+        return 1
 
     def project(self, values: Floats) -> Floats:
         return values
@@ -168,6 +181,19 @@ class Grid(_ZeroSums):
     def is_network(self) -> bool:
         return self.is_two_way
 
+    @property
+    def folds(self) -> int | None:
+        return 2 ** (len(self.axes) - 1) if sorted(self.axes)[-2] == 2 else None
+
+    def longest_move(self) -> int | None:
+        """Rows and columns: a cycle through at most min(R, C) rows and as many columns."""
+        return 2 * min(self.axes) if self.is_two_way else None
+
+    def kept_rows(self) -> Ints:
+        """The sums along the first axis, along the second, and so on."""
+        every, whole = [np.eye(n, dtype=np.int64) for n in self.axes], [np.ones((1, n), dtype=np.int64) for n in self.axes]
+        return np.concatenate([reduce(np.kron, [*every[:k], whole[k], *every[k + 1 :]]) for k in range(len(self.axes))])
+
     def as_levels(self) -> Levels:
         """The same lattice as a product of axes with one level each."""
         count = len(self.axes)
@@ -223,6 +249,8 @@ class OneSum(_ZeroSums, OneAxis):
 
     name = "one sum"
     is_network = True
+    is_one_sum = True
+    folds = 1
 
     signs: tuple[int, ...] | None = None
     """+1 or -1 for each cell, both of them used; None where all coefficients are equal."""
@@ -251,8 +279,18 @@ class OneSum(_ZeroSums, OneAxis):
     def sum_signs(self) -> Ints:
         return np.ones(self.size, dtype=np.int64) if self.signs is None else np.array(self.signs, dtype=np.int64)
 
+    def as_levels(self) -> Levels:
+        """The lattice of the plain sum, as one axis of which the whole is kept."""
+        return Levels((Tree.plain(self.size),), ((0,),))
+
     def matrix(self) -> Ints | None:
         return None if self.signs is None else self.sum_signs()[None]
+
+    def kept_rows(self) -> Ints:
+        return self.sum_signs()[None]
+
+    def longest_move(self) -> int:
+        return 2
 
     def basis(self) -> Ints:
         plain = zero_sum_basis(self.axes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import RequestTooLarge
 from holdfast.lattices.norms import Norm
 from holdfast.lattices.shortest import Shortest
 
@@ -33,6 +34,8 @@ class Shape(ABC):
     """Whether no kept sum holds any of the cells: each moves by itself."""
     is_pinned: ClassVar[bool] = False
     """Whether the kept rows fix every cell, as the class says."""
+    is_one_sum: ClassVar[bool] = False
+    """Whether one sum is kept, with coefficients equal up to sign."""
     is_irreducible: ClassVar[bool] = False
     """Whether exchanges of places along the axes leave no real subspace of the moves as it is, except all of it. By Schur's lemma the
     covariance of a law that such exchanges do not change is then a multiple of the projection on the moves.
@@ -143,6 +146,28 @@ class Shape(ABC):
     @abstractmethod
     def log_gram_determinant(self) -> float:
         """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
+
+    def kept_rows(self) -> Ints:
+        """The kept sums as rows over the cells, in an order that the shape gives; they may depend on each other. RequestTooLarge where the
+        rows are not listed.
+        """
+        rows = self.matrix()
+        if rows is None:
+            raise RequestTooLarge(f"The kept rows of a block of {self.size} cells are not listed: it is too large.")
+        return rows
+
+    def longest_move(self) -> int | None:
+        """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
+        elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
+        """
+        return None
+
+    @property
+    def folds(self) -> int | None:
+        """How many cells move together, where the moves are those of one sum over the longest axis: 1 for one sum itself, more for a grid
+        whose other axes have two places. None elsewhere. [theory T79]
+        """
+        return None
 
     @cached_property
     def _frame(self) -> tuple[Floats, Floats]:
