@@ -125,6 +125,14 @@ class General(Shape):
         """
         return _class_basis(self)
 
+    def short_basis(self) -> NDArray[Any]:
+        """Differences of neighbours inside classes, and moves of class totals made at the first cells."""
+        ends = self.class_ends()
+        inside = [np.eye(1, self.size, k) - np.eye(1, self.size, k + 1) for k in range(self.size - 1) if k + 1 not in ends]
+        between = np.zeros((self.class_basis().shape[1], self.size))
+        between[:, ends - np.array(self.class_sizes)] = self.class_basis().T.astype(np.float64)
+        return np.concatenate([*inside, between]).T
+
     def longest_move(self) -> int | None:
         """Of rows whose nonzero minors of full size are all equal up to sign: entries -1, 0, 1 on rank + 1 cells at most."""
         return self.rank + 1 if _is_unimodular(self) else None

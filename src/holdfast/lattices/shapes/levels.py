@@ -121,6 +121,11 @@ class Levels(Shape):
             rows.append(part)
         return np.concatenate(rows)
 
+    def put_last(self, cell: int) -> tuple[Levels, int]:
+        """Units under one unit can be exchanged."""
+        leaves = zip(self.trees, np.unravel_index(cell, self.axes), strict=True)
+        return Levels(tuple(tree.put_last(int(leaf)) for tree, leaf in leaves), self.kept), self.size - 1
+
     def as_levels(self) -> Levels:
         return self
 

@@ -139,6 +139,10 @@ class Shape(ABC):
         """A basis for samplers and chains; NoExactSampler where there is none of reasonable size."""
         return self.basis()
 
+    def short_basis(self) -> NDArray[Any]:
+        """A basis of short moves that is made without search."""
+        return self.basis()
+
     @abstractmethod
     def shortest(self, norm: Norm) -> Shortest | None:
         """The shortest nonzero move, measured by the norm (in l2 the SQUARE of the length); None where there is no move."""
