@@ -13,7 +13,6 @@ from holdfast.channels.drawing import Drawing, choose_samplers
 from holdfast.channels.facts import Facts
 from holdfast.errors import NoExactSampler, NothingLeft, RequestTooLarge
 from holdfast.exposure.zeros import Zeros, left_out, zero_cells
-from holdfast.lattices.shapes import Pinned
 from holdfast.laws import Reads
 
 
@@ -63,7 +62,7 @@ def _leaves_out(channel: Channel) -> bool:
         return True
     left = np.zeros(len(channel.facts.universe), dtype=np.bool_)
     left[zeros.cells] = True
-    return not any(bool(left[blocks.cells_of(number)].any()) for number, shape, _ in blocks.used_shapes() if not isinstance(shape, Pinned))
+    return not any(bool(left[blocks.cells_of(number)].any()) for number, _, _ in blocks.moving_shapes())
 
 
 def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.lattice import Lattice
-from holdfast.lattices.shapes import General
 
 Ints = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -106,7 +105,7 @@ def _is_general(blocks: Blocks) -> Bools:
     """Which cells are in a block without a known shape."""
     out = np.zeros(len(blocks.order), dtype=np.bool_)
     for number, shape, _ in blocks.used_shapes():
-        if isinstance(shape, General):
+        if shape.dense_dimension or not shape.is_listed:
             out[blocks.cells_of(number)] = True
     return out
 

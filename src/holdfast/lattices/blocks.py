@@ -66,6 +66,10 @@ class Blocks(Sequence[Block]):
         """(number, shape, how many blocks) of every shape that has blocks."""
         return ((number, shape, count) for number, (shape, count) in enumerate(zip(self.shapes, self.counts, strict=True)) if count)
 
+    def moving_shapes(self) -> Iterator[tuple[int, Shape, int]]:
+        """The same of every shape with blocks that move."""
+        return (found for found in self.used_shapes() if not found[1].is_pinned)
+
     def cells_of(self, number: int) -> Ints:
         """The cells of all blocks of one shape, one block a row, in the order of the blocks."""
         first = self.starts[:-1][self.shape_of == number]

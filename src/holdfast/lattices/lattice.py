@@ -24,7 +24,6 @@ from holdfast.lattices.margins import check_margins, smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import reduce_margins, reduce_nested
 from holdfast.lattices.redundancy import check_values, redundant_names
-from holdfast.lattices.shapes import Free
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
@@ -191,7 +190,7 @@ class Lattice:
     @property
     def free_cells(self) -> int:
         """Number of cells under no kept sum."""
-        return sum(shape.size * count for _, shape, count in self.blocks.used_shapes() if isinstance(shape, Free))
+        return sum(shape.size * count for _, shape, count in self.blocks.used_shapes() if shape.is_free)
 
     def one_can_move(self) -> bool:
         """Whether e_i - e_j is a move for some two cells, that is, whether their columns of kept sums are equal.

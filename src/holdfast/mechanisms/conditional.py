@@ -17,7 +17,6 @@ from holdfast.invariants.constraints import is_whole
 from holdfast.invariants.inequalities import Inequality
 from holdfast.lattices.bounded_blocks import bounded_blocks, check_possible
 from holdfast.lattices.norms import L1, L2
-from holdfast.lattices.shapes import Pinned
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.bounds import (
@@ -205,7 +204,7 @@ class Conditional(Mechanism):
 
 def _neighbourhoods(layout: BoundsLayout) -> dict[str, int]:
     """How many blocks there are, and in how many kept totals and bounds leave no two tables that one person tells apart."""
-    counts = {shape: count for _, shape, count in layout.blocks.used_shapes() if not isinstance(shape, Pinned)}
+    counts = {shape: count for _, shape, count in layout.blocks.moving_shapes()}
     kinds = {shape: neighbourhood(shape).kind for shape in counts}
     left = {kind: sum(count for shape, count in counts.items() if kinds[shape] == kind) for kind in ("disrupted", "destroyed")}
     return {"blocks": sum(counts.values()), **left}

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from holdfast.exact.balls import ball
 from holdfast.exact.laws import Geometric
 from holdfast.exact.predicates import BAND, is_below, settle, settle_exp
-from holdfast.lattices.shapes import Bounded, OneSum
+from holdfast.lattices.shapes import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.randomness import Words
 from holdfast.samplers.protocol import Ints
@@ -167,9 +167,7 @@ class BoundedOneSum:
 
     @cached_property
     def _signs(self) -> Ints:
-        base = self.shape.shape
-        assert isinstance(base, OneSum)
-        return np.array(base.signs if base.signs is not None else (1,) * base.size, dtype=np.int64)
+        return np.asarray(self.shape.kept_rows()[0])
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints]:

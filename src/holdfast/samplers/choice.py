@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Bounded, Free, General, Grid, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Bounded, Free, General, Grid, OneSum, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Target
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
@@ -135,7 +135,7 @@ def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, 
 def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
     """Explain why it is refused; channels/alternatives.py, which knows the whole table, finds what could be drawn instead."""
     named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
+    block = f"The table of {named}, taken whole," if not target.splits else f"A block of {named}"
     number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
     return f"{block} would need {number} tries for one exact {_DRAWS.get(type(target), 'draw')}, which is refused."
 
@@ -201,8 +201,7 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
     """
     from holdfast.samplers.coupling.sampler import LEAST_TRIES, try_cost
 
-    is_two_way = isinstance(shape, Grid) and len(shape.axes) == 2
-    if not is_two_way and shape.dimension > MAX_DIMENSION:
+    if not shape.is_two_way and shape.dimension > MAX_DIMENSION:
         raise NoExactSampler(
             f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block, and this one has {shape.dimension}."
         )
@@ -247,13 +246,8 @@ MOST_PLACES = 1 << 13
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """The sampler of a block with bounds under the conditional Laplace law."""
-    if isinstance(shape.shape, Free) and shape.size == 1 and not shape.rows:
-        from holdfast.samplers.bounded_one_sum import BoundedFree
-
-        return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL)
-    if isinstance(shape.shape, OneSum) and not shape.rows:
-        return _one_sum(shape, target)
-    return _other(shape, target)
+    prepare = _other if shape.rows else BOUNDED.get(type(shape.shape), _other)
+    return prepare(shape, target)
 
 
 def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
@@ -270,6 +264,13 @@ def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     return Choice(BoundedGaussian(beneath.sampler, target.sigma_squared), beneath.reason)
 
 
+def _free(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """One cell by itself; several cells are no block of a channel."""
+    from holdfast.samplers.bounded_one_sum import BoundedFree
+
+    return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL) if shape.size == 1 else _other(shape, target)
+
+
 def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """Convolution where it is small enough: its time does not depend on the counts. Else tilted cells, whose time does."""
     from holdfast.samplers.bounded_block import BoundedBlock
@@ -284,22 +285,38 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
     return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
 
 
-def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """By class totals or by rejection; grids with axes of length two are folded first."""
-    from holdfast.samplers.bounded_block import BoundedBlock
-    from holdfast.samplers.bounded_small import BoundedSmall, fold_block
+def _grid(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """Grids with axes of length two are folded first."""
+    from holdfast.samplers.bounded_small import fold_block
 
+    if 2 not in shape.axes:
+        return _other(shape, target)
+    _check_cells(shape)
+    folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
+    return affordable(lambda: folded, Reason.PRODUCT, shape, target)
+
+
+def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
+    """By class totals or by rejection."""
+    from holdfast.samplers.bounded_block import BoundedBlock
+    from holdfast.samplers.bounded_small import BoundedSmall
+
+    _check_cells(shape)
+    found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
+    return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)
+
+
+BOUNDED: dict[type[Shape], Callable[[Bounded, ConditionalLaplace], Choice]] = {Free: _free, OneSum: _one_sum, Grid: _grid}
+"""By the shape without its bounds, where no inequality joins cells; `_other` for all others."""
+
+
+def _check_cells(shape: Bounded) -> None:
     if shape.size > MOST_CELLS:
         raise NoExactSampler(
             f"A block of {shape.size} cells with bounds has no exact sampler where kept totals or inequalities overlap: up to {MOST_CELLS} "
             "cells are drawn. Keep totals that do not overlap, such as one margin, which are drawn for any number of cells; or leave the "
             "bounds out (lower=None, upper=None, no rows)."
         )
-    if isinstance(shape.shape, Grid) and 2 in shape.axes and not shape.rows:
-        folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
-        return affordable(lambda: folded, Reason.PRODUCT, shape, target)
-    found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
-    return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)
 
 
 def _by_classes_or_pivots(block: BoundedBlock, rate: Fraction) -> BoundedClasses | BoundedSmall:

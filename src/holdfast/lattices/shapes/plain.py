@@ -6,15 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import log, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, OneAxis, Shape
+from holdfast.lattices.shapes.levels import Levels, maximal
+from holdfast.lattices.shapes.shape import UNBOUNDED, Floats, Ints, OneAxis, Shape
 from holdfast.lattices.shortest import Shortest
+from holdfast.lattices.trees import Tree
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Pinned(OneAxis):
     """As many independent kept rows as cells: zero is the only move, and the published totals tell every cell."""
 
     name = "pinned"
+    is_pinned = True
+    is_network = True
 
     @property
     def rank(self) -> int:
@@ -34,6 +40,15 @@ class Pinned(OneAxis):
         return None
 
     def log_gram_determinant(self) -> float:
+        return 0.0
+
+    def kept_rows(self) -> Ints:
+        return np.eye(self.size, dtype=np.int64)
+
+    def longest_move(self) -> int:
+        return 1
+
+    def rounding_square(self) -> float:
         return 0.0
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
@@ -51,6 +66,9 @@ class Free(OneAxis):
     """All integer vectors are moves: the lattice is Z^size, with the unit vectors as its basis and as its shortest vectors."""
 
     name = "free"
+    is_free = True
+    is_irreducible = True
+    is_network = True
 
     @property
     def rank(self) -> int:
@@ -68,12 +86,61 @@ class Free(OneAxis):
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return np.full_like(values, least), np.full_like(values, UNBOUNDED)
 
+    def kept_rows(self) -> Ints:
+        return np.zeros((0, self.size), dtype=np.int64)
+
+    def longest_move(self) -> int:
+        return 1
+
+    def project(self, values: Floats) -> Floats:
+        return values
+
+    def projection_diagonal(self) -> Floats:
+        return np.ones(self.size)
+
+    def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
+        return np.asarray(~values.any(axis=1))
+
+    def rounding_square(self) -> float:
+        """Integers stay as they are."""
+        return 0.0
+
     def one_can_move(self) -> bool:
         return self.size > 1
 
 
+class _ZeroSums(Shape):
+    """What one sum and grids have in common: moves are the tables over the axes, some cells with the sign -1, with zero sums along each."""
+
+    is_irreducible = True
+
+    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Rows of values with the signs of the cells multiplied in."""
+        return values
+
+    def project(self, values: Floats) -> Floats:
+        table = self._signed(values).reshape(-1, *self.axes)
+        for axis in range(1, table.ndim):
+            table = table - table.mean(axis=axis, keepdims=True)
+        return self._signed(table.reshape(values.shape))
+
+    def projection_diagonal(self) -> Floats:
+        return np.full(self.size, prod(1 - 1 / n for n in self.axes))
+
+    def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
+        """In the row space of a grid: all mixed differences vanish."""
+        table = self._signed(values).reshape(-1, *self.axes)
+        for axis in range(1, table.ndim):
+            table = np.diff(table, axis=axis)
+        return np.asarray(~table.reshape(len(values), -1).any(axis=1))
+
+    def rounding_square(self) -> float:
+        """Rounding is controlled: less than one a cell; by nearest plane for more than two axes."""
+        return self.size * (1.0 if len(self.axes) <= 2 else 2.0 ** len(self.axes))
+
+
 @dataclass(frozen=True)
-class Grid(Shape):
+class Grid(_ZeroSums):
     """Integer tables over a product of two axes or more, each of two places or more, in row-major order; all sums along each axis are kept.
 
     basis:      products of differences e_i - e_(i+1), one for each axis. Proof: a table with zero sums along the first axis is a sum of
@@ -109,6 +176,29 @@ class Grid(Shape):
     @property
     def is_two_way(self) -> bool:
         return len(self.axes) == 2
+
+    @property
+    def is_network(self) -> bool:
+        return self.is_two_way
+
+    @property
+    def folds(self) -> int | None:
+        return 2 ** (len(self.axes) - 1) if sorted(self.axes)[-2] == 2 else None
+
+    def longest_move(self) -> int | None:
+        """Rows and columns: a cycle through at most min(R, C) rows and as many columns."""
+        return 2 * min(self.axes) if self.is_two_way else None
+
+    def kept_rows(self) -> Ints:
+        """The sums along the first axis, along the second, and so on."""
+        every, whole = [np.eye(n, dtype=np.int64) for n in self.axes], [np.ones((1, n), dtype=np.int64) for n in self.axes]
+        return np.concatenate([reduce(np.kron, [*every[:k], whole[k], *every[k + 1 :]]) for k in range(len(self.axes))])
+
+    def as_levels(self) -> Levels:
+        """The same lattice as a product of axes with one level each."""
+        count = len(self.axes)
+        kept = maximal(tuple(int(axis != k) for axis in range(count)) for k in range(count))
+        return Levels(tuple(map(Tree.plain, self.axes)), kept)
 
     def basis(self) -> Ints:
         return zero_sum_basis(self.axes)
@@ -147,7 +237,7 @@ def zero_sum_log_determinant(axes: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True)
-class OneSum(OneAxis):
+class OneSum(_ZeroSums, OneAxis):
     """One kept row of +1 and -1 over two or more cells. Nested sums give such blocks: each set less the sets inside it.
 
     basis:      the differences e_i - e_(i+1): z with sum zero is the sum of (z_0 + ... + z_i) (e_i - e_(i+1)). Multiplying cell j by its
@@ -158,6 +248,9 @@ class OneSum(OneAxis):
     """
 
     name = "one sum"
+    is_network = True
+    is_one_sum = True
+    folds = 1
 
     signs: tuple[int, ...] | None = None
     """+1 or -1 for each cell, both of them used; None where all coefficients are equal."""
@@ -176,12 +269,32 @@ class OneSum(OneAxis):
     def fields(self) -> tuple[Any, ...]:
         return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
+    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.signs is None else values * self.sum_signs()
+
+    @property
+    def is_plain_sum(self) -> bool:
+        return self.signs is None
+
+    def sum_signs(self) -> Ints:
+        return np.ones(self.size, dtype=np.int64) if self.signs is None else np.array(self.signs, dtype=np.int64)
+
+    def as_levels(self) -> Levels:
+        """The lattice of the plain sum, as one axis of which the whole is kept."""
+        return Levels((Tree.plain(self.size),), ((0,),))
+
     def matrix(self) -> Ints | None:
-        return None if self.signs is None else np.array([self.signs], dtype=np.int64)
+        return None if self.signs is None else self.sum_signs()[None]
+
+    def kept_rows(self) -> Ints:
+        return self.sum_signs()[None]
+
+    def longest_move(self) -> int:
+        return 2
 
     def basis(self) -> Ints:
         plain = zero_sum_basis(self.axes)
-        return plain if self.signs is None else np.array(self.signs, dtype=np.int64)[:, None] * plain
+        return plain if self.signs is None else self.sum_signs()[:, None] * plain
 
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 2, None, "exact")
