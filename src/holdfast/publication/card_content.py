@@ -27,7 +27,7 @@ def card_of(release: Release) -> Card:
         **{"id": release.id, "date": order.date, "office": order.office, "approver": order.approver},
         **{"private": release.private, "ledger": release.entry, "signer": None, "allow_exposed": order.allow_exposed},
         "disjoint": None if order.disjoint is None else order.disjoint.to_fields(),
-        **{"grant": release.booking.grant, "language": release.language, "formulas": "as they are"},
+        **{"grant": release.booking.grant and release.booking.grant.to_fields(), "language": release.language, "formulas": "as they are"},
     }
     return make_card(release.plan, release.exposure, said, _revision(release), release.booking.software)
 
