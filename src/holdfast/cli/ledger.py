@@ -129,7 +129,7 @@ def grant(
     from holdfast.wording.endings import GRANTED
     from holdfast.wording.ledger import new_dataset_sentence
 
-    given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
     if not any(value is not None for value in given.values()):
         raise InvalidParameter("No budget given. Use --epsilon, --epsilon with --delta, or --rho.")
@@ -139,7 +139,17 @@ def grant(
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
     others = tuple(book.datasets())
-    book.grant(dataset, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
+    book.grant(
+        dataset,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        protect=protect,
+        approver=approver,
+        reason=reason,
+        legal=legal,
+        again=again,
+    )
     if others and dataset not in others:  # a name that was misspelt is a new account, with nothing spent
         print(new_dataset_sentence(others), file=sys.stderr)
     _print_balance(book, dataset, as_json)

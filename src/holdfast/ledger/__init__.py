@@ -19,7 +19,7 @@ What it does not protect against.
   not know of each other.
 """
 
-from holdfast.ledger.account import Balance
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event
 from holdfast.ledger.embedded import NewLedger
 from holdfast.ledger.ledger import Ledger

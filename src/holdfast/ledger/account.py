@@ -24,13 +24,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, cast
 
 from holdfast.display import Json
 from holdfast.errors import BudgetExceeded, HoldfastError, LedgerProblem, NoGrant, WrongState
-from holdfast.exact.formatting import format_amount, format_ratio
+from holdfast.exact.formatting import format_amount
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event, read_head
 from holdfast.ledger.folding import BEFORE, states_in
 from holdfast.ledger.overlaps import Overlaps
@@ -40,7 +41,6 @@ from holdfast.ledger.values import (
     Charge,
     Currency,
     Grant,
-    GrantKind,
     State,
     TakenBack,
     largest_rho,
@@ -48,62 +48,6 @@ from holdfast.ledger.values import (
     text_of,
 )
 from holdfast.privacy.conversions import zcdp_epsilon
-
-
-@dataclass(frozen=True)
-class Balance:
-    """Grants to a data set, what is spent and what is left, in one currency; for one person (or what `protect` names) changing cell.
-
-    kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
-    `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
-    kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
-    (epsilon, delta)-differentially private for one person (or what `protect` names).
-
-    all_charges is the sum of all charges, whatever was declared.
-
-    per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
-    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts. Where releases
-    were declared disjoint, both are the largest over components, for a change in the tables of one component: a person who goes from
-    the tables of A to those of B changes one count in each, and costs e_A + e_B of these figures [theory T193].
-    `secret_is_more`: for some release that is farther than one person's move, so that a grant buys more there than it says.
-    """
-
-    dataset: str
-    kind: GrantKind | None
-    protect: str
-    currency: Currency
-    granted: Fraction | None
-    spent: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    recorded: int = 0
-    estimated: int = 0
-    cell_key: int = 0
-    per_distance: Fraction | None = None
-    smallest_secret: Fraction | None = None
-    secret_is_more: bool = False
-    all_charges: Fraction = Fraction(0)
-
-    @property
-    def left(self) -> Fraction | None:
-        """What a release may still cost that joins the component with the largest sum, and no other. One that declares nothing joins all
-        of them: see `left_undeclared`.
-        """
-        return None if self.granted is None else self.granted - self.spent
-
-    @property
-    def left_undeclared(self) -> Fraction | None:
-        """What a release that declares nothing may still cost; the charges of all others then add up."""
-        return None if self.granted is None else max(self.granted - self.all_charges, Fraction(0))
-
-    def to_fields(self) -> dict[str, str | int | None]:
-        """JSON-ready, exact."""
-        numbers = ("granted", "spent", "left", "all_charges", "left_undeclared", "epsilon", "delta", "per_distance", "smallest_secret")
-        return {
-            **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
-            **{name: format_ratio(getattr(self, name)) for name in numbers},
-            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
-        }
 
 
 class Account:

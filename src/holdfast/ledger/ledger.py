@@ -26,7 +26,8 @@ from holdfast.display import Json
 from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.ledger import replay
-from holdfast.ledger.account import Account, Balance, id_elsewhere
+from holdfast.ledger.account import Account, id_elsewhere
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
 from holdfast.ledger.ids import LedgerId, new_ledger_id
 from holdfast.ledger.releases import ReleaseFacts, Reservation

@@ -11,7 +11,8 @@ from typing import Any, cast
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_amount
 from holdfast.exposure.facts import ReleaseExposure
-from holdfast.ledger.account import Account, Balance
+from holdfast.ledger.account import Account
+from holdfast.ledger.balance import Balance, PlannedCharge
 from holdfast.ledger.chain import Event
 from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import Grant, TakenBack
@@ -74,30 +75,29 @@ def _secret(balance: Balance) -> list[str]:
     return [f"Pairs     where no {balance.protect} can change alone: {name} = {format_amount(secret)} spent{buys}"]
 
 
-def price_sentences(price: Mapping[str, Any]) -> str:
-    """What a release would cost, against what is left; from the fields of a price."""
-    if price["cost"] is None and price["problem"] is not None:
-        return f"The release would be refused: {price['problem']}"
-    name, protected, dataset = price["currency"], price["protect"], price["dataset"]
-    numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
+def price_sentences(planned: PlannedCharge) -> str:
+    """What a release would cost, against what is left."""
+    cost, name, balance = planned.cost, planned.currency, planned.balance
+    if cost is None and planned.problem is not None:
+        return f"The release would be refused: {planned.problem}"
     said = (
         "not counted, since the promise is an estimate and estimates cannot be added up"
-        if numbers["cost"] is None
-        else f"{name} = {format_amount(numbers['cost'])} for one {protected}"
+        if cost is None
+        else f"{name} = {format_amount(cost)} for one {planned.protect}"
     )
-    if numbers["granted"] is not None:
-        granted = format_amount(numbers["granted"], up=False)
-        held = f"{format_amount(numbers['left'], up=False)} is left of {name} = {granted} granted to {dataset!r}"
-    elif numbers["spent"] is not None:
-        held = f"no limit is set for {dataset!r}, {name} = {format_amount(numbers['spent'])} is spent"
+    if balance is None:
+        held = f"nothing was granted to {planned.dataset!r} or spent on it yet"
+    elif balance.granted is None:
+        held = f"no limit is set for {planned.dataset!r}, {name} = {format_amount(balance.spent)} is spent"
     else:
-        held = f"nothing was granted to {dataset!r} or spent on it yet"
+        granted = format_amount(balance.granted, up=False)
+        held = f"{format_amount(planned.left, up=False)} is left of {name} = {granted} granted to {planned.dataset!r}"
     sentences = [f"{said}; {held}."]
-    if price["problem"] is not None:
-        sentences.append(f"It would be refused: {price['problem']}")
-    elif price["begun"]:
+    if planned.problem is not None:
+        sentences.append(f"It would be refused: {planned.problem}")
+    elif planned.begun:
         sentences.append(BEGUN)
-    elif not price["resumable"] and numbers["granted"] is not None:
+    elif not planned.resumable and balance is not None and balance.granted is not None:
         sentences.append(NO_KEY)
     return " ".join(sentences)
 
