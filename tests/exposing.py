@@ -14,5 +14,5 @@ def exposing(make: Any, *arguments: Any, **options: Any) -> Publication:
     try:
         made: Publication = make(*arguments, **options)
     except NotAcknowledged as refused:
-        number = (refused.details or {})["exposed"]
+        number = int(str((refused.details or {})["exposed"]))
     return made if number == 0 else make(*arguments, **options, allow_exposed=number)  # outside, so that a refusal has no context

@@ -1,12 +1,16 @@
-"""How objects show themselves in terminals and notebooks: short texts on one line, and small HTML tables of names and values."""
+"""How objects show themselves: short texts on one line, small HTML tables of names and values, and plain values as JSON writes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from html import escape
 from itertools import islice
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+"""A value that JSON writes, of any shape. Who reads one checks what is in it."""
 
 LINE = 60
 """Characters that one name or number may take in a repr."""

@@ -6,7 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -157,7 +157,8 @@ class TestLedger:
         account = ledger.account("data")
         booked = next(release for release in account.releases.values() if release.release_id == "counts")
         assert account.balance().spent == 2
-        assert [left["why_not"]["obstacle"] for left in booked.facts["exposed"]["left_out"]] == ["answers"]
+        exposed: Any = booked.facts.exposed
+        assert [left["why_not"]["obstacle"] for left in exposed["left_out"]] == ["answers"]
 
     def test_invariants_of_several_answers_to_the_same_cells_are_joined(self, tmp_path: Path) -> None:
         """The sum of three, then that of the first two: each alone fixes none, together they fix the third."""
@@ -167,7 +168,7 @@ class TestLedger:
         for name, values, rows in (("sum", [1, 2, 3], [[1] * 3]), ("two", [1, 2, 3], [[1, 1, 0]]), ("other", [1, 2], [[1, 1]])):
             hf.answer(values, keep=rows, release_id=name, **given).save(tmp_path / name)
         exposed = {
-            release.release_id: ReleaseExposure.from_fields(release.facts["exposed"])
+            release.release_id: ReleaseExposure.from_fields(cast(Any, release.facts.exposed))
             for release in ledger.account("data").releases.values()
         }
         assert exposed["sum"].together is None

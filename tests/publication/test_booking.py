@@ -95,7 +95,7 @@ class TestStepByStep:
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
         said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
         assert card["release"] == {**said, **nothing, "allow_exposed": 0}
-        assert card["software"] == held.facts["software"]
+        assert card["software"] == held.facts.software
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")
 

@@ -153,7 +153,7 @@ class TestAskedFor:
         hf.release(a_table(), [hf.margin("a")], PAIR, ledger=ledger, release_id="r1").save(tmp_path / "out")
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
-        assert reservation.facts["asked"] == {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-9"}}
+        assert reservation.facts.to_fields()["asked"] == {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-9"}}
         (line,) = (line for line in ledger_screen(account, ledger.last_event()).splitlines() if "r1" in line and "published" in line)
         assert line.index("epsilon = 1, delta = 1e-9 per person: rho = ") > 0, line
 
@@ -222,7 +222,8 @@ class TestBeforeTheDraw:
         assert release.card.exposed.text.startswith("2 cells follow from the published totals")
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
-        assert reservation.facts["exposed"]["alone"]["values_known"] is False
+        exposed: Any = reservation.facts.exposed
+        assert exposed["alone"]["values_known"] is False
         text = exposed_text(account.releases.values())
         assert text == f"r1: {before}"
         for said in (str(plan), before, text, ledger_screen(account, ledger.last_event())):

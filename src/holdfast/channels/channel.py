@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +124,7 @@ class Channel:
     def _tasks(self) -> tuple[Task, ...]:
         return tuple(self._find_tasks())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """A pickle holds what the channel was made from: tasks are found again where they are needed."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_tasks", "_whole")}
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import Json
 from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exposure.zeros import RULE, Zeros
 from holdfast.invariants.constraints import Constraint
@@ -56,8 +57,8 @@ class Facts:
         moves = lattice(universe, constraints)
         if isinstance(table, Universe):
             return cls(moves, constraints)
-        own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
-        return cls(moves, constraints, table.protect, table.max_records, table.count_name, table.name, **own)
+        named = (table.protect, table.max_records, table.count_name, table.name)
+        return cls(moves, constraints, *named, columns=dict(table.public_columns), grid=table.grid)
 
     @property
     def universe(self) -> Universe:
@@ -103,7 +104,7 @@ class Facts:
         return replace(self, published_totals=tuple(parts))
 
     @cached_property
-    def definitions(self) -> list[dict[str, Any]]:
+    def definitions(self) -> list[dict[str, Json]]:
         """The constraints as plain values, in full."""
         return [definition(constraint, self.universe) for constraint in self.constraints]
 

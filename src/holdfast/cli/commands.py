@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
     from holdfast.cli.demo import DemoRelease as DemoPart
     from holdfast.ledger import Ledger, NewLedger
+    from holdfast.ledger.balance import PlannedCharge
     from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order
@@ -223,7 +224,7 @@ def plan(
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
         fields = fields if found is None else {"allocation": found.to_fields(), **fields}
-        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said}, indent=2))
+        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said and said.to_fields()}, indent=2))
         return
     if found is not None:
         print(f"{found}\n\n{found.to_paste}\n")
@@ -232,8 +233,8 @@ def plan(
         print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
-    elif found is None and (said is None or said["problem"] is None):  # nothing stands in its way
-        more = ["--resume"] if said is not None and said["begun"] else []
+    elif found is None and (said is None or said.problem is None):  # nothing stands in its way
+        more = ["--resume"] if said is not None and said.begun else []
         print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *more)}")
 
 
@@ -251,7 +252,7 @@ def _folder_of(run_file: Path) -> Path:
     return run_file.resolve().parent
 
 
-def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
+def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> PlannedCharge | None:
     """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
     from holdfast.publication.booking import ChargedAccount, secret_from_environment
     from holdfast.publication.order import Order
@@ -261,11 +262,10 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[st
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
         order = Order(run.id, revises=_read_revised_rows(run), disjoint=run.disjoint)
     except (LedgerProblem, VerificationFailed, InvalidParameter) as problem:  # refused; a plan is worth having all the same
-        return refused_price(plan, run.dataset, str(problem)).to_fields()
+        return refused_price(plan, run.dataset, str(problem))
     if book is None:
-        made = price_without_ledger(plan, run.dataset, order)
-        return None if made is None else made.to_fields()
-    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order).to_fields()
+        return price_without_ledger(plan, run.dataset, order)
+    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order)
 
 
 @app.command()

@@ -24,24 +24,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
-from holdfast.exact.formatting import format_amount, format_ratio
+from holdfast.display import Json
+from holdfast.errors import BudgetExceeded, HoldfastError, LedgerProblem, NoGrant, WrongState
+from holdfast.exact.formatting import format_amount
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.disjoint import Disjoint, why_not_disjoint
 from holdfast.ledger.folding import BEFORE, states_in
-from holdfast.ledger.known_facts import check_facts
 from holdfast.ledger.overlaps import Overlaps
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import (
     UNCOUNTED,
     Charge,
     Currency,
     Grant,
-    GrantKind,
-    Reservation,
     State,
     TakenBack,
     largest_rho,
@@ -49,62 +48,6 @@ from holdfast.ledger.values import (
     text_of,
 )
 from holdfast.privacy.conversions import zcdp_epsilon
-
-
-@dataclass(frozen=True)
-class Balance:
-    """Grants to a data set, what is spent and what is left, in one currency; for one person (or what `protect` names) changing cell.
-
-    kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
-    `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
-    kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
-    (epsilon, delta)-differentially private for one person (or what `protect` names).
-
-    all_charges is the sum of all charges, whatever was declared.
-
-    per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
-    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts. Where releases
-    were declared disjoint, both are the largest over components, for a change in the tables of one component: a person who goes from
-    the tables of A to those of B changes one count in each, and costs e_A + e_B of these figures [theory T193].
-    `secret_is_more`: for some release that is farther than one person's move, so that a grant buys more there than it says.
-    """
-
-    dataset: str
-    kind: GrantKind | None
-    protect: str
-    currency: Currency
-    granted: Fraction | None
-    spent: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    recorded: int = 0
-    estimated: int = 0
-    cell_key: int = 0
-    per_distance: Fraction | None = None
-    smallest_secret: Fraction | None = None
-    secret_is_more: bool = False
-    all_charges: Fraction = Fraction(0)
-
-    @property
-    def left(self) -> Fraction | None:
-        """What a release may still cost that joins the component with the largest sum, and no other. One that declares nothing joins all
-        of them: see `left_undeclared`.
-        """
-        return None if self.granted is None else self.granted - self.spent
-
-    @property
-    def left_undeclared(self) -> Fraction | None:
-        """What a release that declares nothing may still cost; the charges of all others then add up."""
-        return None if self.granted is None else max(self.granted - self.all_charges, Fraction(0))
-
-    def to_fields(self) -> dict[str, Any]:
-        """JSON-ready, exact."""
-        numbers = ("granted", "spent", "left", "all_charges", "left_undeclared", "epsilon", "delta", "per_distance", "smallest_secret")
-        return {
-            **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
-            **{name: format_ratio(getattr(self, name)) for name in numbers},
-            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
-        }
 
 
 class Account:
@@ -157,7 +100,7 @@ class Account:
     @property
     def _recorded_protect(self) -> str | None:
         """Whose privacy is counted for releases that no grant was there for."""
-        return self.opened or next((str(release.facts["protect"]) for release in self.releases.values() if release.state == "lost"), None)
+        return self.opened or next((release.facts.protect for release in self.releases.values() if release.state == "lost"), None)
 
     @property
     def _first_grant(self) -> Grant | None:
@@ -181,13 +124,20 @@ class Account:
         """The bound of the module's text on what one person (or what `protect` names) changing cell has lost to all releases together."""
         return self._overlaps.largest(currency or self.currency)
 
-    def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
+    def charged_beside(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> Fraction:
         """What is charged to the other releases of the component that a release with these facts would join, or is in."""
         counted, own = self._counting_releases(), self.release(release_id)
         if own is None or not own.counts:
-            place = 1 + max(self.releases, default=0)
-            named: dict[str, Any] = {"dataset": self.dataset, "release_id": release_id, "head": "", "seq": place, "time": ""}
-            own = Reservation(state="reserved", charge=charge, facts=facts, **named)
+            own = Reservation(
+                dataset=self.dataset,
+                release_id=release_id,
+                state="reserved",
+                charge=charge,
+                facts=facts,
+                head="",
+                seq=1 + max(self.releases, default=0),
+                time="",
+            )
             counted.append(own)
         part = next(part for part in Overlaps(counted).components() if own.seq in part)
         return sum((self.cost(release.charge) for release in counted if release.seq in part and release.seq != own.seq), Fraction(0))
@@ -318,7 +268,7 @@ class Account:
     def _epsilon_with(self, grant: Grant) -> Fraction:
         return sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
 
-    def check_reserve(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def check_reserve(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> HoldfastError | None:
         """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""
         if not self.takes_releases:
             return self.no_grant()
@@ -336,46 +286,42 @@ class Account:
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
             )
-        if facts.get("protect", self.protect) != self.protect:
+        if facts.protect not in (None, self.protect):
             return LedgerProblem(
-                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts['protect']!r}. "
+                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts.protect!r}. "
                 "Charge it to a data set of its own: dataset = ..."
             )
-        revised = facts.get("revision_of")
-        problem = None if revised is None else self._check_named(revised)
+        problem = None if facts.revision_of is None else self._check_named(facts.revision_of)
         return problem or self.check_disjoint(charge, facts)
 
-    def _check_named(self, release_id: Any) -> HoldfastError | None:
+    def _check_named(self, release_id: str) -> HoldfastError | None:
         """A release that another one refers to must count in this very account."""
-        named = self.release(release_id) if isinstance(release_id, str) else None
+        named = self.release(release_id)
         if named is None or not named.counts:
             return LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
         return None
 
-    def check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def check_disjoint(self, charge: Charge, facts: ReleaseFacts) -> HoldfastError | None:
         """A declaration names releases of this account, and [theory T193] covers both sides."""
-        try:
-            declared = Disjoint.of(facts)
-        except InvalidParameter as wrong:
-            return wrong
-        if declared is None:
+        if facts.disjoint is None:
             return None
-        if reason := why_not_disjoint(charge, facts):
+        if reason := facts.why_not_disjoint(charge):
             return LedgerProblem(f"This release cannot be declared disjoint from others: {reason}. Leave disjoint out; the charges add up.")
-        for other in declared.releases:
+        for other in facts.disjoint.releases:
             problem = self._check_named(other) or self._check_apart(other, facts)
             if problem is not None:
                 return problem
         return None
 
-    def _check_apart(self, other: str, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def _check_apart(self, other: str, facts: ReleaseFacts) -> HoldfastError | None:
         named = self.release(other)
         assert named is not None
-        revised = facts.get("revision_of")
+        revised = facts.revision_of
         if revised is not None and self._revisions_to(revised) & self._revisions_to(other):
             by_way = "" if revised == other else f" (through {revised!r})"
             return LedgerProblem(f"This release and {other!r} revise one table{by_way}, about the same people. Leave it out of disjoint.")
-        reason = "it was lost, and nothing is known of its table" if named.state == "lost" else why_not_disjoint(named.charge, named.facts)
+        lost = "it was lost, and nothing is known of its table"
+        reason = lost if named.state == "lost" else named.facts.why_not_disjoint(named.charge)
         if reason is None:
             return None
         return LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
@@ -386,8 +332,7 @@ class Account:
         named = self.release(release_id)
         while named is not None and named.release_id not in names:  # a voided name may be used again, and close a ring
             names.add(named.release_id)
-            revised = named.facts.get("revision_of")
-            named = self.release(revised) if isinstance(revised, str) else None
+            named = None if named.facts.revision_of is None else self.release(named.facts.revision_of)
         return names
 
     def check_amount(self, asked: Fraction) -> HoldfastError | None:
@@ -431,7 +376,7 @@ class Account:
         """Take an event in; the rule it breaks, or None. What cannot be understood is left out, what breaks a rule is still counted."""
         try:
             if event.kind == "granted":
-                return self._apply_grant(replace(Grant.from_fields(self.dataset, event.time, event.payload), seq=event.seq))
+                return self._apply_grant(Grant.from_fields(self.dataset, event.time, event.seq, event.payload))
             if event.kind == "taken-back":
                 return self._apply_taken_back(event)
             if event.kind == "opened":
@@ -471,31 +416,30 @@ class Account:
         return None
 
     def _apply_reserved(self, event: Event) -> str | None:
-        if event.release_id is None or not isinstance(event.payload["facts"], dict):
+        if event.release_id is None:
             return "it names no release."
         name_of(event.release_id, "release_id")
-        check_facts(event.payload["facts"])
-        charge = Charge.from_fields(event.payload["charge"])
-        problem = self.check_reserve(event.release_id, charge, event.payload["facts"])
+        charge, facts = event.charge, event.facts
+        problem = self.check_reserve(event.release_id, charge, facts)
         if problem is not None:
             return str(problem)
-        self.add(event, charge)
+        self.add(event, charge, facts)
         problem = self.check_amount(self.cost(charge))
         return None if problem is None else str(problem)
 
     def _apply_lost(self, event: Event) -> str | None:
         if event.release_id is None:
             return "it names no release."
-        name_of(event.payload["facts"]["protect"], "protect")
-        read_head(event.payload["head"])
-        charge = Charge.from_fields(event.payload["charge"])
+        charge, facts = event.charge, event.facts
+        name_of(facts.protect, "protect")
+        read_head(event.origin)
         problem = self.check_lost(charge)
         if problem is not None:
             return str(problem)
-        self.add(event, charge, "lost")
+        self.add(event, charge, facts, "lost")
         return None
 
-    def add(self, event: Event, charge: Charge, state: State = "reserved") -> Reservation:
+    def add(self, event: Event, charge: Charge, facts: ReleaseFacts, state: State = "reserved") -> Reservation:
         """Count a reservation, or a release that a restored copy has lost; one that is known under the same name stays the latest."""
         assert event.release_id is not None
         made = Reservation(
@@ -503,7 +447,7 @@ class Account:
             release_id=event.release_id,
             state=state,
             charge=charge,
-            facts=event.payload["facts"],
+            facts=facts,
             head=event.head,
             seq=event.seq,
             time=event.time,
@@ -518,7 +462,7 @@ class Account:
 
     def _apply_step(self, event: Event, state: State) -> str | None:
         release = None if event.release_id is None else self.release(event.release_id)
-        if release is None or release.seq != event.payload["reservation"]:
+        if release is None or release.seq != event.reservation:
             return "it names no reservation."
         problem = self.check_step(release, state)
         if problem is not None:
@@ -526,7 +470,7 @@ class Account:
         self.move(release, state, event.payload)
         return None
 
-    def move(self, release: Reservation, state: State, payload: Mapping[str, Any]) -> Reservation:
+    def move(self, release: Reservation, state: State, payload: Mapping[str, Json]) -> Reservation:
         """Count a step."""
         details = {name: text_of(payload[name], name) for name in ("checksum", "reason") if name in payload}
         moved = self.releases[release.seq] = release.to_state(state, **details)

@@ -11,7 +11,8 @@ from holdfast.exact.formatting import format_amount
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.folding import BEGUN, states_in
-from holdfast.ledger.values import GRANT_NEEDS, Grant, Reservation
+from holdfast.ledger.releases import Reservation
+from holdfast.ledger.values import GRANT_NEEDS, Grant
 from holdfast.tables.similar import look_alike, skeletons
 
 
@@ -36,8 +37,8 @@ def releases_of(chain: list[Event]) -> list[Reservation]:
 
 
 def needs_grants(chain: list[Event]) -> bool:
-    """As the first event says; ledgers made before it was asked need them."""
-    return chain[0].payload.get("needs_grants") is not False
+    """As the first event says."""
+    return chain[0].needs_grants
 
 
 def check_dataset(name: str, chain: Iterable[Event]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -44,5 +43,6 @@ def promise(
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
     exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)
-    others: dict[str, Any] = {"relation": relation, "exposed": exposed, "asked": asked, "answers": answers, **parameters}
-    return Guarantee.from_secrets(secrets, kind=kind, distance=distance, **others)
+    return Guarantee.from_secrets(
+        secrets, kind=kind, distance=distance, relation=relation, exposed=exposed, asked=asked, answers=answers, **parameters
+    )

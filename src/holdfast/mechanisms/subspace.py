@@ -10,11 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
 from holdfast.lattices.norms import L1, NORMS, Norm, NormName
@@ -159,12 +158,8 @@ class _Laplace(SubspaceMechanism):
         self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=_read_protected(per))
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
-        return cls._from_checked(epsilon=values["epsilon"], per=_check_key(per))
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._per_field}
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
+        return super().from_run_file(values, _check_key(per))
 
     def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
@@ -243,18 +238,13 @@ class _Gaussian(SubspaceMechanism):
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         given = {name for name in ("rho", "epsilon", "delta") if name in values}
         if given not in ({"rho"}, {"epsilon", "delta"}):
             wrong = "rho" if "rho" in given or not given else "delta" if "epsilon" in given else "epsilon"
             raise InvalidKey(wrong, "a Gaussian takes epsilon with delta, or rho. Give one of the two.")
         numbers = {name: values.get(name) for name in ("rho", "epsilon", "delta")}
         return cls._from_checked(**numbers, calibration="analytic", per=_check_key(per))
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        given = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
-        return {**{name: format_exact(value) for name, value in given.items() if value is not None}, **self._per_field}
 
     def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from holdfast.display import Json
 from holdfast.exact.formatting import format_exact
 
 DISTANCE = "distance"
@@ -42,16 +42,19 @@ class Asked:
         """Whether it is an (epsilon, delta) for one person, or what else the table protects."""
         return self.is_for_protected and self.epsilon is not None and self.delta is not None
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready, exact."""
         return {"per": self.per, "parameters": {name: format_exact(value) for name, value in self.numbers.items()}}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Asked:
+    def from_fields(cls, fields: Json) -> Asked:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
-        if fields["per"] is not None and not isinstance(fields["per"], str):
+        if not isinstance(fields, Mapping) or not isinstance(fields["parameters"], Mapping):
+            raise TypeError("a budget has parameters by name")
+        per, numbers = fields["per"], fields["parameters"]
+        if not isinstance(per, str | None):
             raise TypeError("what a budget is for is a text")
-        return cls(per=fields["per"], **{name: Fraction(text) for name, text in fields["parameters"].items()})
+        return cls(per=per, **{name: Fraction(str(text)) for name, text in numbers.items()})
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {format_exact(value)}" for name, value in self.numbers.items())

@@ -159,6 +159,20 @@ class Promise:
     delta: Fraction | float
     rho: Fraction | None
 
+    @classmethod
+    def pure(cls, epsilon: Exact) -> Promise:
+        value = not_negative(epsilon, "epsilon")
+        return Promise("pure", value, Fraction(0), value * value / 2)
+
+    @classmethod
+    def zcdp(cls, rho: Exact) -> Promise:
+        value = budget(rho, "rho")
+        return Promise("zcdp", zcdp_epsilon(value, DEFAULT_DELTA), DEFAULT_DELTA, value)
+
+    @classmethod
+    def approximate(cls, epsilon: Exact, delta: Exact) -> Promise:
+        return Promise("approximate", not_negative(epsilon, "epsilon"), probability(delta, "delta"), None)
+
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready; a number that is not exact is a decimal rounded up."""
         return {

@@ -27,7 +27,12 @@ def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
             **{"id": order.release_id, "date": order.date, "office": order.office, "approver": order.approver},
             **{"private": private, "ledger": booking.entry, "signer": None, "allow_exposed": order.allow_exposed},
             "disjoint": None if order.disjoint is None else order.disjoint.to_fields(),
-            **{"grant": booking.grant, "ledger_text": recorded_sentence(booking.entry), "language": ENGLISH, "formulas": "as they are"},
+            **{
+                "grant": booking.grant and booking.grant.to_fields(),
+                "ledger_text": recorded_sentence(booking.entry),
+                "language": ENGLISH,
+                "formulas": "as they are",
+            },
         }
     )
 

@@ -19,8 +19,9 @@ from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.errors import HoldfastError, InvalidParameter, LedgerProblem, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.state import sync_folder
-from holdfast.ledger.values import Reservation, text_of
+from holdfast.ledger.values import text_of
 from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
@@ -203,13 +204,13 @@ def _other_noise(
 
 
 def _differing(noise: Mapping[str, str], releases: Sequence[Reservation]) -> list[str]:
-    found = [release.facts.get("noise", {}) for release in releases]
+    found = [release.facts.noise or {} for release in releases]
     return [name for name in noise if any(facts.get(name) != noise[name] for facts in found)]
 
 
 def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) -> bool:
     """Whether a release of one data set was recorded as of other records, when the other data set had one."""
-    return bool(others) and any(OTHER_RECORDS in release.facts and release.seq > others[0].seq for release in said)
+    return bool(others) and any(release.facts.other_records is not None and release.seq > others[0].seq for release in said)
 
 
 def standing(
@@ -284,8 +285,9 @@ def publish_perturbed(
     book = ledger.make() if isinstance(ledger, NewLedger) else ledger
     held = None
     if book is not None:
-        facts = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]], "noise": dict(made.noise)}
-        facts |= {} if other_records is None else {OTHER_RECORDS: text_of(other_records, "other_records")}
+        said = None if other_records is None else text_of(other_records, "other_records")
+        named = {"method": "cell keys", "tables": [table["name"] for table in fields["tables"]]}
+        facts = ReleaseFacts(noise=dict(made.noise), other_records=said, others=named)
         held, other = _reserve(book, dataset, release_id, facts, other_noise)
         fields["text"] += [other_noise_sentence(other)] if other else []
     fields["release"]["ledger"] = None if held is None else held.head
@@ -308,14 +310,14 @@ def publish_perturbed(
     return fields, fields["release"]["ledger"]
 
 
-def _reserve(book: Ledger, dataset: str, release_id: str, facts: Mapping[str, Any], allowed: bool) -> tuple[Reservation, list[str]]:
+def _reserve(book: Ledger, dataset: str, release_id: str, facts: ReleaseFacts, allowed: bool) -> tuple[Reservation, list[str]]:
     """Record the release, and in which parts its noise is another than that of earlier ones. There is no key to seal and nothing to resume:
     the same records give the same tables again.
     """
     other: list[str] = []
 
     def compare(earlier: list[Reservation]) -> None:
-        other[:] = _other_noise(earlier, dataset, facts["noise"], allowed, facts.get(OTHER_RECORDS))
+        other[:] = _other_noise(earlier, dataset, facts.noise or {}, allowed, facts.other_records)
 
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     empty: dict[str, Any] = {"sealed_key": None, "input_digest": "cell keys: none"}

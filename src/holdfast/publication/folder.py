@@ -254,7 +254,7 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _checksum(path: Path) -> dict[str, Any]:
+def _checksum(path: Path) -> dict[str, str | int]:
     with open(path, "rb") as file:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
 

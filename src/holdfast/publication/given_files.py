@@ -141,7 +141,7 @@ def parse_json(text: str | bytes) -> Any:
     return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if repeated_names(name for name, _ in pairs):
         raise Unfit("has a name twice in one object")
     return dict(pairs)

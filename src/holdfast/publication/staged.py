@@ -21,7 +21,7 @@ from holdfast.publication.leftovers import TEMPORARY
 from holdfast.publication.public_files import file_problems
 
 if TYPE_CHECKING:
-    from holdfast.ledger.values import Reservation
+    from holdfast.ledger.releases import Reservation
 
 
 def unfinished_name(entry: str) -> str:

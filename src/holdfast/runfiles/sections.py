@@ -479,7 +479,7 @@ class ReleaseSection(Section):
     allow_exposed: Annotated[int, Field(ge=0)] = 0
 
     @property
-    def own(self) -> dict[str, Any]:
+    def own(self) -> dict[str, object]:
         """The mechanism's keys, as in the file."""
         return dict(self.model_extra or {})
 

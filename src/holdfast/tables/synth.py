@@ -148,7 +148,7 @@ class Population:
         areas, width, higher = self.areas(level), prod(sizes), "Take a higher level or fewer columns."
         _checked_count(areas, "the number of areas", 0, MAX_AREAS, higher)
         _checked_count(areas * width, "the number of cells", 0, MAX_CELLS, higher)
-        columns: dict[str, Any] = {}
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in LEVELS[: LEVELS.index(level) + 1]:
             columns[name] = _encode_column(np.repeat(self._place(level, name).astype(np.int32), width), _text(self.codes[name], name))
         for i, column in enumerate(by):

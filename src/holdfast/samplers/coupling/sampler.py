@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from flint import arb
@@ -112,6 +112,10 @@ class Try:
     error: float
 
 
+_State: TypeAlias = tuple[GeneralForm | GridForm, str, float, dict[str, object]]
+"""What a pickle holds: form, label, slack, and what the pilot found."""
+
+
 class CouplingLaplace:
     """Laplace noise in l1 on the lattice that kept rows leave, for any integer matrix.
 
@@ -155,14 +159,15 @@ class CouplingLaplace:
         made._is_turned = axes[0] < axes[1]
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> _State:
         """A pickle holds what the sampler was made from and what its pilot found; what was prepared is prepared again."""
         kept = {name: value for name, value in self.__dict__.items() if name in ("_is_turned", "acceptance")}
-        return {"form": replace(self.form), "label": self._label, "slack": self._slack, "kept": kept}
+        return replace(self.form), self._label, self._slack, kept
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        CouplingLaplace.__init__(self, state["form"], state["label"], state["slack"])
-        self.__dict__.update(state["kept"])
+    def __setstate__(self, state: _State) -> None:
+        form, label, slack, kept = state
+        CouplingLaplace.__init__(self, form, label, slack)
+        self.__dict__.update(kept)
 
     @property
     def name(self) -> str:
