@@ -186,11 +186,11 @@ class RoundedOneSum(RoundedSampler):
         return out
 
 
-def grid_shape(shape: Sequence[int], least_axes: int = 1) -> tuple[int, ...]:
+def grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """The sizes of a grid's axes, checked."""
     sizes = tuple(exact_integer(size, "an axis's size") for size in shape)
-    if len(sizes) < least_axes or min(sizes) < 1:
-        raise InvalidParameter(f"A grid has at least {least_axes} axes of at least one cell each. Got {sizes}.")
+    if not sizes or min(sizes) < 1:
+        raise InvalidParameter(f"A grid has one axis or more, each of at least one cell. Got {sizes}.")
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""The correction for summing a Gaussian over the integers instead of integrating it, and a convex function above it.
+"""The correction for summing a Gaussian over the integers instead of integrating it, and convex functions above it.
 
 Legend: H(x) = log sum_n exp(-2 pi^2 n^2 / x), the logarithm of (sum over the integers) / (integral) of exp(-k^2 x / 2); x = 1 / s^2. In
 the terms of samplers/theta.py H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): normalised, unlike theta_s.
@@ -7,16 +7,10 @@ the terms of samplers/theta.py H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): no
 
 Increasing, convex and nowhere below H [theory T161]. `certify` proves by ball arithmetic what the proof leaves to computation.
 
-The correction of coupling from the past: a convex majorant of sums over cells, which is monotone as it stands.
-
-Legend: b*_i, for every coordinate i, is the Gram-Schmidt vector of its basis vector, orthogonal to those drawn later. Drawing i has
-1 / s_i^2 <= sum_f (b*_if)^2 / tau_f. With w_if at or above (b*_if)^2, x(tau) at or above 1 / tau and falling, G convex and at or above H,
-
-    Phi(tau) = sum_i G(X_i),   X_i = sum_f w_if x(tau_f),
-
-is at or above sum_i H(1 / s_i^2). A convex function of a sum has mixed differences that are not negative, so the coupling is monotone
-[theory T191]. All three are dyadic tables, rounded up: w and x of so few bits that every X_i is a 64-bit integer, G linear between knots
-[theory T192].
+The correction of coupling from the past is Phi(tau) = sum_i G(X_i), X_i = sum_f w_if x(tau_f), over the coordinates i, with w_if at or
+above (b*_if)^2, b*_i the Gram-Schmidt vector orthogonal to those drawn later, x(tau) at or above 1 / tau and falling, G convex and at or
+above H. It is at or above sum_i H(1 / s_i^2), and the coupling stays monotone [theory T191]. All three are dyadic tables, rounded up: w and
+x of so few bits that every X_i is a 64-bit integer, G linear between knots [theory T192].
 """
 
 from __future__ import annotations

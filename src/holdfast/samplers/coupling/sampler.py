@@ -13,11 +13,10 @@ Why the law is exact, what is proved and what is certified by computation: [theo
 No step is capped, restarted or given up because it takes long: how far back a try must go depends on its result, and throwing such tries
 away would change the law.
 
-What coupling from the past costs, in cell draws (samplers/choice.py): a try by the shape of the block alone, how many of them by a pilot
-that sees no data. For plans and for the choice of a sampler; no draw depends on it.
-
-A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the mixture and works on a
-square of numbers: of the rank, or of the shorter axis where the block is a two-way table, whose correction takes a time of its own.
+What it costs, in cell draws (samplers/choice.py): a try by the shape of the block alone, how many of them by a pilot that sees no data. No
+draw depends on it. A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the
+mixture and works on a square of numbers: of the rank, or of the shorter axis where the block is a two-way table, whose correction takes a
+time too.
 """
 
 from __future__ import annotations
