@@ -172,7 +172,7 @@ def _growth(shape: Bounded, totals: Collection[tuple[int, ...]] = ()) -> _Growth
     base = shape.shape
     if not shape.has_bounds or base.is_pinned:
         return _None("equalities")
-    folds = None if shape.rows else base.folds
+    folds = _folds(shape)
     if ((base.is_free and not shape.rows) or folds is not None) and _is_binary(shape):
         return _None("moves")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
@@ -202,6 +202,12 @@ def _largest(growth: _Growth, epsilon: Fraction, most: Fraction) -> BestRate:
         low, high = (middle, high) if _keeps(growth, epsilon * middle / growth.steps, epsilon) else (low, middle)
     rate = epsilon * low / growth.steps
     return BestRate(rate, epsilon / rate, growth.basis)
+
+
+def _folds(shape: Bounded) -> int | None:
+    """How many cells move together, where the moves are those of one sum over the longest axis: the others have two places. [theory T79]"""
+    is_folded = shape.shape.keeps_axis_sums and not shape.rows and all(n == 2 for n in sorted(shape.axes)[:-1])
+    return 2 ** (len(shape.axes) - 1) if is_folded else None
 
 
 def _is_binary(shape: Bounded) -> bool:
@@ -238,7 +244,7 @@ def _gaussian_factor(shape: Bounded) -> int:
     base = shape.shape
     if not shape.has_bounds or shape.dimension <= 1 or (base.is_free and not shape.rows):
         return 1
-    if not shape.rows and (base.longest_move() is not None or base.folds is not None):  # longest moves are of unimodular rows
+    if not shape.rows and (base.longest_move() is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
         return 2
     raise InvalidParameter(
         f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "

@@ -34,12 +34,8 @@ class Shape(ABC):
     """Whether no kept sum holds any of the cells: each moves by itself."""
     is_pinned: ClassVar[bool] = False
     """Whether the kept rows fix every cell, as the class says."""
-    is_one_sum: ClassVar[bool] = False
-    """Whether one sum is kept, with coefficients equal up to sign."""
-    is_irreducible: ClassVar[bool] = False
-    """Whether exchanges of places along the axes leave no real subspace of the moves as it is, except all of it. By Schur's lemma the
-    covariance of a law that such exchanges do not change is then a multiple of the projection on the moves.
-    """
+    keeps_axis_sums: ClassVar[bool] = False
+    """Whether the sums along each axis are what is kept, up to signs of the cells: one axis is one sum, two are rows and columns."""
 
     if TYPE_CHECKING:  # fields of some shapes, properties of others; a property inherited here would be taken as a field's default
 
@@ -75,16 +71,28 @@ class Shape(ABC):
         return self.size - self.rank
 
     @property
+    def is_one_sum(self) -> bool:
+        """Whether one sum is kept, with coefficients equal up to sign."""
+        return self.keeps_axis_sums and len(self.axes) == 1
+
+    @property
     def is_two_way(self) -> bool:
         """Whether this is a grid of two axes: a table whose rows and columns are kept."""
-        return False
+        return self.keeps_axis_sums and len(self.axes) == 2
 
     @property
     def is_network(self) -> bool:
         """Whether each cell lies under two kept sums at most, as an edge of a network: corners of linear programs are then whole, and every
         real table with whole sums has whole tables with these sums between its floor and its ceiling.
         """
-        return False
+        return self.is_one_sum or self.is_two_way or not self.links_cells
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Whether exchanges of places along the axes leave no real subspace of the moves as it is, except all of it. By Schur's lemma the
+        covariance of a law that such exchanges do not change is then a multiple of the projection on the moves.
+        """
+        return self.is_free or self.keeps_axis_sums
 
     @property
     def is_plain_sum(self) -> bool:
@@ -110,10 +118,6 @@ class Shape(ABC):
     def dense_dimension(self) -> int:
         """Free dimensions of blocks of which only the rows are known, so that dense algebra has to deal with them; 0 for other blocks."""
         return 0
-
-    def sum_signs(self) -> Ints | None:
-        """+1 or -1 for each cell, where one sum with these coefficients is all that is kept; None elsewhere."""
-        return None
 
     def direct_sum(self) -> tuple[Shape, ...]:
         """The shapes of the blocks that this one is made of, side by side."""
@@ -163,13 +167,6 @@ class Shape(ABC):
     def longest_move(self) -> int | None:
         """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
         elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
-        """
-        return None
-
-    @property
-    def folds(self) -> int | None:
-        """How many cells move together, where the moves are those of one sum over the longest axis: 1 for one sum itself, more for a grid
-        whose other axes have two places. None elsewhere. [theory T79]
         """
         return None
 

@@ -44,7 +44,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices import Block, Free, Lattice, OneSum
+from holdfast.lattices import Block, Lattice
 from holdfast.lattices.algebra import reduced_basis, to_numpy
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds, zcdp_epsilon
@@ -99,11 +99,11 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
         raise InvalidParameter("The move is zero: both tables are the same. Give a move with an entry other than zero.")
     blocks = _touched_blocks(lattice, support)
     sizes = sorted({abs(int(entry)) for entry in vector[support]})
-    if all(isinstance(block.shape, Free) for block in blocks):
+    if all(block.shape.is_free for block in blocks):
         if support.size == 1:
             return discrete_gaussian_delta_bounds(sigma_squared, epsilon, sizes[0])
         return independent_delta_bounds([int(entry) for entry in vector[support]], sigma_squared, epsilon)
-    if len(blocks) == 1 and isinstance(blocks[0].shape, OneSum) and support.size == 2 and len(sizes) == 1:
+    if len(blocks) == 1 and blocks[0].shape.is_one_sum and support.size == 2 and len(sizes) == 1:
         return one_sum_delta_bounds(int(blocks[0].cells.size), sigma_squared, epsilon, sizes[0])
     basis, cells = _joined_basis(blocks, support)
     return enumerated_delta_bounds(basis, vector[cells], sigma_squared, epsilon)
@@ -184,7 +184,7 @@ def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
     """A basis of the blocks that v touches (of a free block only the cells that v touches), and their cells."""
     parts: list[tuple[Ints, Ints]] = []
     for block in blocks:
-        if isinstance(block.shape, Free):
+        if block.shape.is_free:
             own = np.intersect1d(block.cells, support)
             parts.append((np.eye(own.size, dtype=np.int64), own))
         else:
