@@ -320,7 +320,7 @@ class ErrorLaws:
             cell = cell_of(self.target)
             assert cell is not None
             free = [values[0] for shape, _, values in parts if shape.is_free]
-            rows = [values[0] * shape.kept_rows()[0] for shape, _, values in parts if shape.is_one_sum]
+            rows = [shape.signed(values[0]) for shape, _, values in parts if shape.is_one_sum]
             found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)

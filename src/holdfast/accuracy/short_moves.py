@@ -83,7 +83,7 @@ def _of_free(target: Gaussian, shape: Free, queries: Ints) -> Iterator[Found]:
 
 
 def _of_one_sum(target: Gaussian, shape: OneSum, queries: Ints) -> Iterator[Found]:
-    yield _chain(queries * shape.sum_signs(), float(target.sigma_squared))
+    yield _chain(shape.signed(queries), float(target.sigma_squared))
 
 
 def _chain(queries: Ints, sigma_squared: float) -> Found:

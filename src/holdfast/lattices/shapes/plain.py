@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import log, prod
 from typing import Any
 
@@ -105,18 +105,15 @@ class ZeroSums(Shape):
 
     keeps_axis_sums = True
 
-    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Rows of values with the signs of the cells multiplied in."""
-        return values
-
     def kept_rows(self) -> Ints:
         """The sums along the first axis, along the second, and so on."""
         rows = []
         for axis in range(len(self.axes)):
             factors = [np.ones((1, n), np.int64) if k == axis else np.eye(n, dtype=np.int64) for k, n in enumerate(self.axes)]
             rows.append(reduce(np.kron, factors))
-        return self._signed(np.concatenate(rows))
+        return self.signed(np.concatenate(rows))
 
+    @cached_property
     def as_levels(self) -> Levels:
         """The lattice without signs, as a product of axes with one level each."""
         count = len(self.axes)
@@ -124,7 +121,7 @@ class ZeroSums(Shape):
         return Levels(tuple(map(Tree.plain, self.axes)), kept)
 
     def basis(self) -> Ints:
-        return self._signed(zero_sum_basis(self.axes).T).T
+        return self.signed(zero_sum_basis(self.axes).T).T
 
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
@@ -138,17 +135,17 @@ class ZeroSums(Shape):
         return sum(log(n) * (self.dimension // (n - 1)) for n in self.axes)
 
     def project(self, values: Floats) -> Floats:
-        table = self._signed(values).reshape(-1, *self.axes)
+        table = self.signed(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = table - table.mean(axis=axis, keepdims=True)
-        return self._signed(table.reshape(values.shape))
+        return self.signed(table.reshape(values.shape))
 
     def projection_diagonal(self) -> Floats:
         return np.full(self.size, prod(1 - 1 / n for n in self.axes))
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
         """All mixed differences vanish in the space of the kept rows."""
-        table = self._signed(values).reshape(-1, *self.axes)
+        table = self.signed(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = np.diff(table, axis=axis)
         return np.asarray(~table.reshape(len(values), -1).any(axis=1))
@@ -243,18 +240,11 @@ class OneSum(ZeroSums, OneAxis):
     def fields(self) -> tuple[Any, ...]:
         return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
-    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values if self.signs is None else values * self.sum_signs()
-
-    @property
-    def is_plain_sum(self) -> bool:
-        return self.signs is None
-
-    def sum_signs(self) -> Ints:
-        return np.ones(self.size, dtype=np.int64) if self.signs is None else np.array(self.signs, dtype=np.int64)
+    def signed(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.signs is None else values * np.array(self.signs, dtype=np.int64)
 
     def matrix(self) -> Ints | None:
-        return None if self.signs is None else self.sum_signs()[None]
+        return None if self.signs is None else self.kept_rows()
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         low = np.full_like(values, least)

@@ -97,7 +97,7 @@ class Shape(ABC):
     @property
     def is_plain_sum(self) -> bool:
         """Whether one sum with equal coefficients is all that is kept: the cells can be exchanged."""
-        return False
+        return self.is_one_sum and self.matrix() is None
 
     @property
     def is_listed(self) -> bool:
@@ -118,6 +118,10 @@ class Shape(ABC):
     def dense_dimension(self) -> int:
         """Free dimensions of blocks of which only the rows are known, so that dense algebra has to deal with them; 0 for other blocks."""
         return 0
+
+    def signed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Rows of values with the signs of the cells multiplied in, where kept sums have coefficients of -1."""
+        return values
 
     def direct_sum(self) -> tuple[Shape, ...]:
         """The shapes of the blocks that this one is made of, side by side."""

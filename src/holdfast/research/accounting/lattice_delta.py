@@ -45,7 +45,7 @@ from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices import Block, Lattice
-from holdfast.lattices.algebra import reduced_basis, to_numpy
+from holdfast.lattices.algebra import block_diagonal, reduced_basis, to_numpy
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds, zcdp_epsilon
 from holdfast.privacy.parameters import not_negative, probability
@@ -175,9 +175,7 @@ def enumerated_delta_bounds(basis: Any, move: Any, sigma_squared: Exact, epsilon
 
 
 def _touched_blocks(lattice: Lattice, support: Ints) -> list[Block]:
-    places = np.flatnonzero(np.isin(lattice.blocks.order, support))
-    numbers = np.unique(np.searchsorted(lattice.blocks.starts, places, side="right") - 1)
-    return [lattice.blocks[int(i)] for i in numbers]
+    return [lattice.blocks[int(i)] for i in np.unique(lattice.blocks.block_of()[support])]
 
 
 def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
@@ -194,12 +192,7 @@ def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
                     "Use zcdp_delta, which always holds."
                 )
             parts.append((block.shape.basis(), block.cells.ravel()))
-    rows, width = sum(cells.size for _, cells in parts), sum(part.shape[1] for part, _ in parts)
-    out, row, column = np.zeros((rows, width), dtype=np.int64), 0, 0
-    for part, _ in parts:
-        out[row : row + part.shape[0], column : column + part.shape[1]] = part
-        row, column = row + part.shape[0], column + part.shape[1]
-    return out, np.concatenate([cells for _, cells in parts])
+    return block_diagonal([part for part, _ in parts]), np.concatenate([cells for _, cells in parts])
 
 
 def _difference_tail(sigma_squared: Fraction, x: Fraction) -> tuple[Enclosure, Enclosure]:
