@@ -189,12 +189,11 @@ def _reduced_moves(shape: General) -> Moves:
 
 
 MOVES: dict[type[Shape], Callable[[Any], Moves]] = {
-    Free: lambda shape: ListedMoves(shape.basis()),
     OneSum: lambda shape: Swaps(shape.axes, None if shape.signs is None else np.array(shape.signs)),
     Grid: lambda shape: Swaps(shape.axes),
     Levels: lambda shape: _reduced_moves(shape.as_general()),
     General: _reduced_moves,
-    Whole: lambda shape: ListedMoves(shape.basis().T),
+    **dict.fromkeys((Free, Whole), lambda shape: ListedMoves(shape.basis().T)),
 }
 
 

@@ -85,7 +85,7 @@ def _is_fixed(blocks: Blocks, block_of: Ints, row: tuple[Ints, Ints, int]) -> bo
 
 def _fixes(block: Block, cells: Ints, coefficients: Ints) -> bool:
     shape = block.shape
-    if not shape.links_cells:
+    if shape.is_free or shape.is_pinned:
         return shape.is_pinned
     if shape.size * shape.dimension > MAX_DENSE:
         return False

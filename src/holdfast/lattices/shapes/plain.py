@@ -38,9 +38,6 @@ class Pinned(OneAxis):
     def shortest(self, norm: Norm) -> None:
         return None
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
-
     def kept_rows(self) -> Ints:
         return np.eye(self.size, dtype=np.int64)
 
@@ -71,17 +68,11 @@ class Free(OneAxis):
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 1, None, "exact")
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
-
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return np.full_like(values, least), np.full_like(values, UNBOUNDED)
 
     def kept_rows(self) -> Ints:
         return np.zeros((0, self.size), dtype=np.int64)
-
-    def longest_move(self) -> int:
-        return 1
 
     def project(self, values: Floats) -> Floats:
         return values
@@ -93,8 +84,7 @@ class Free(OneAxis):
         return np.asarray(~values.any(axis=1))
 
     def rounding_square(self) -> float:
-        """Integers stay as they are."""
-        return 0.0
+        return 0.0  # integers stay as they are
 
     def one_can_move(self) -> bool:
         return self.size > 1
@@ -104,6 +94,10 @@ class ZeroSums(Shape):
     """What one sum and grids share: moves are the tables over the axes, cells times their signs, with zero sums along each axis."""
 
     keeps_axis_sums = True
+
+    @property
+    def rank(self) -> int:
+        return self.size - prod(n - 1 for n in self.axes)
 
     def kept_rows(self) -> Ints:
         """The sums along the first axis, along the second, and so on."""
@@ -182,10 +176,6 @@ class Grid(ZeroSums):
         return prod(self.axes)
 
     @property
-    def rank(self) -> int:
-        return self.size - prod(n - 1 for n in self.axes)
-
-    @property
     def fields(self) -> tuple[Any, ...]:
         return self.name, *self.axes
 
@@ -231,10 +221,6 @@ class OneSum(ZeroSums, OneAxis):
             raise InvalidParameter(f"One sum needs two cells or more. Got {self.size}: the cell is its own sum, so it is pinned.")
         if self.signs is not None and (len(self.signs) != self.size or set(self.signs) != {1, -1}):
             raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
-
-    @property
-    def rank(self) -> int:
-        return 1
 
     @property
     def fields(self) -> tuple[Any, ...]:

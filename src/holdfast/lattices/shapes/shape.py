@@ -82,16 +82,12 @@ class Shape(ABC):
 
     @property
     def is_network(self) -> bool:
-        """Whether each cell lies under two kept sums at most, as an edge of a network: corners of linear programs are then whole, and every
-        real table with whole sums has whole tables with these sums between its floor and its ceiling.
-        """
-        return self.is_one_sum or self.is_two_way or not self.links_cells
+        """Whether a cell lies under two kept sums at most: corners are whole, and cells can be rounded up or down with whole sums kept."""
+        return self.is_one_sum or self.is_two_way or self.is_free or self.is_pinned
 
     @property
     def is_irreducible(self) -> bool:
-        """Whether exchanges of places along the axes leave no real subspace of the moves as it is, except all of it. By Schur's lemma the
-        covariance of a law that such exchanges do not change is then a multiple of the projection on the moves.
-        """
+        """Whether a covariance that exchanges along the axes leave as it is must be a multiple of the projection, by Schur's lemma."""
         return self.is_free or self.keeps_axis_sums
 
     @property
@@ -108,11 +104,6 @@ class Shape(ABC):
     def cells_alike(self) -> bool:
         """Whether permutations of cells that map moves to moves take each cell to each other one."""
         return self.is_irreducible
-
-    @property
-    def links_cells(self) -> bool:
-        """Whether some cells move together with others only."""
-        return not (self.is_free or self.is_pinned)
 
     @property
     def dense_dimension(self) -> int:
@@ -160,9 +151,7 @@ class Shape(ABC):
         """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
 
     def kept_rows(self) -> Ints:
-        """The kept sums as rows over the cells, in an order that the shape gives; they may depend on each other. RequestTooLarge where the
-        rows are not listed.
-        """
+        """The kept sums as rows over the cells, which may depend on each other; RequestTooLarge where they are not listed."""
         rows = self.matrix()
         if rows is None:
             raise RequestTooLarge(f"The kept rows of a block of {self.size} cells are not listed: it is too large.")
@@ -172,7 +161,7 @@ class Shape(ABC):
         """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
         elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
         """
-        return None
+        return 1 if self.is_free else None
 
     @cached_property
     def _frame(self) -> tuple[Floats, Floats]:
@@ -189,10 +178,7 @@ class Shape(ABC):
         return np.asarray((self._frame[0] ** 2).sum(axis=1))
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """For each row of whole coefficients whether every move leaves its sum as it is.
-
-        Given:  coefficients below 2^31 in size.
-        """
+        """For each row of whole coefficients, below 2^31 in size, whether every move leaves its sum as it is."""
         moves = self.basis().astype(object)
         return np.array([not any(row @ moves) for row in values.astype(object)], dtype=np.bool_)
 
@@ -243,3 +229,7 @@ class OneAxis(Shape):
     @property
     def fields(self) -> tuple[Any, ...]:
         return self.name, self.size
+
+    def log_gram_determinant(self) -> float:
+        """Of no move, or of single cells."""
+        return 0.0
