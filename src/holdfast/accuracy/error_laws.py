@@ -312,7 +312,7 @@ class ErrorLaws:
         cell, sums = cell_of(self.target), not isinstance(self.target, Rounded)  # without totals, rounded projection is plain Laplace noise
         if cell is not None and all(shape.is_free or (sums and shape.is_one_sum) for shape, _, _ in parts):
             free = [values[0] for shape, _, values in parts if shape.is_free]
-            rows = [shape.signed(values[0]) for shape, _, values in parts if shape.is_one_sum]
+            rows = [shape.apply_signs(values[0]) for shape, _, values in parts if shape.is_one_sum]
             found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)

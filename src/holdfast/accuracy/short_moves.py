@@ -218,7 +218,7 @@ def _of_units(target: LevelGaussian, shape: Units, queries: Ints) -> Iterator[Fo
 
 MOVES: dict[tuple[type[GaussianTarget], type[Shape]], Callable[[Any, Any, Ints], Iterator[Found]]] = {
     (Gaussian, Free): _of_free,
-    (Gaussian, OneSum): lambda target, shape, queries: iter([_chain(shape.signed(queries), float(target.sigma_squared))]),
+    (Gaussian, OneSum): lambda target, shape, queries: iter([_chain(shape.apply_signs(queries), float(target.sigma_squared))]),
     (Gaussian, Grid): _of_grid,
     (Gaussian, Levels): _of_levels,
     (Gaussian, General): _of_classes,

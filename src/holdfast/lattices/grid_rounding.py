@@ -107,7 +107,7 @@ def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: b
     for number, shape, _ in lattice.blocks.used_shapes():
         cells = lattice.blocks.cells_of(number)
         for w in weights[cells[weights[cells].any(axis=1)]]:
-            for numerators, denominators in WAYS[type(shape)].along(shape, shape.signed(w.astype(object)), not totals_kept):
+            for numerators, denominators in WAYS[type(shape)].along(shape, shape.apply_signs(w.astype(object)), not totals_kept):
                 whole -= int((-abs(numerators) * 2**64 // denominators).sum())  # each rounded up
     return Fraction(whole, 1 << 65)
 
@@ -125,7 +125,7 @@ def _round_values(shape: Shape, values: Sequence[Fraction]) -> Whole:
     if Q.bit_length() > MOST_BITS:
         raise RequestTooLarge("The answers have no common denominator of reasonable size. Give decimals or floating-point numbers.")
     T = np.array([int(value * Q) for value in values], dtype=object)
-    return shape.signed(WAYS[type(shape)].round(shape, shape.signed(T), Q))
+    return shape.apply_signs(WAYS[type(shape)].round(shape, shape.apply_signs(T), Q))
 
 
 def _line(T: Whole, Q: int, total: int, weights: Sequence[int]) -> Whole:

@@ -105,7 +105,7 @@ class ZeroSums(Shape):
         for axis in range(len(self.axes)):
             factors = [np.ones((1, n), np.int64) if k == axis else np.eye(n, dtype=np.int64) for k, n in enumerate(self.axes)]
             rows.append(reduce(np.kron, factors))
-        return self.signed(np.concatenate(rows))
+        return self.apply_signs(np.concatenate(rows))
 
     @cached_property
     def as_levels(self) -> Levels:
@@ -115,7 +115,7 @@ class ZeroSums(Shape):
         return Levels(tuple(map(Tree.plain, self.axes)), kept)
 
     def basis(self) -> Ints:
-        return self.signed(zero_sum_basis(self.axes).T).T
+        return self.apply_signs(zero_sum_basis(self.axes).T).T
 
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
@@ -129,17 +129,17 @@ class ZeroSums(Shape):
         return sum(log(n) * (self.dimension // (n - 1)) for n in self.axes)
 
     def project(self, values: Floats) -> Floats:
-        table = self.signed(values).reshape(-1, *self.axes)
+        table = self.apply_signs(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = table - table.mean(axis=axis, keepdims=True)
-        return self.signed(table.reshape(values.shape))
+        return self.apply_signs(table.reshape(values.shape))
 
     def projection_diagonal(self) -> Floats:
         return np.full(self.size, prod(1 - 1 / n for n in self.axes))
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
         """All mixed differences vanish in the space of the kept rows."""
-        table = self.signed(values).reshape(-1, *self.axes)
+        table = self.apply_signs(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = np.diff(table, axis=axis)
         return np.asarray(~table.reshape(len(values), -1).any(axis=1))
@@ -226,7 +226,7 @@ class OneSum(ZeroSums, OneAxis):
     def fields(self) -> tuple[Any, ...]:
         return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
-    def signed(self, values: NDArray[Any]) -> NDArray[Any]:
+    def apply_signs(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.signs is None else values * np.array(self.signs, dtype=np.int64)
 
     def matrix(self) -> Ints | None:

@@ -97,7 +97,7 @@ class Shape(ABC):
 
     @property
     def is_listed(self) -> bool:
-        """Whether the kept rows are known; False for blocks too large to look into."""
+        """Whether the kept rows are known; False for blocks too large to look into. Not for blocks made of others: ask those."""
         return True
 
     @property
@@ -110,7 +110,7 @@ class Shape(ABC):
         """Free dimensions of blocks of which only the rows are known, so that dense algebra has to deal with them; 0 for other blocks."""
         return 0
 
-    def signed(self, values: NDArray[Any]) -> NDArray[Any]:
+    def apply_signs(self, values: NDArray[Any]) -> NDArray[Any]:
         """Rows of values with the signs of the cells multiplied in, where kept sums have coefficients of -1."""
         return values
 
