@@ -85,7 +85,7 @@ def few_sums(target: Gaussian, shape: Shape) -> CellLaw | None:
 
 
 def _of_table(shape: Grid, variance: float) -> Floats | None:
-    return cell_of_table(*shape.axes, variance) if shape.is_two_way else None
+    return cell_of_table(shape.axes[0], shape.axes[1], variance) if shape.is_two_way else None
 
 
 def _of_rows(shape: General, variance: float) -> Floats | None:

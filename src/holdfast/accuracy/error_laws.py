@@ -240,7 +240,7 @@ class ErrorLaws:
         key = self._key(cells, coefficients)
         if key not in self._known:
             parts = self._moving(cells, coefficients)
-            self._known[key] = self._compute_law(parts) or self._simulate_law(parts)
+            self._known[key] = self._compute_law(parts) or SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
         return self._known[key]
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
@@ -294,13 +294,6 @@ class ErrorLaws:
         target = self.target if isinstance(self.target, LevelGaussian) else PLAIN
         return covers(target, shape) and not len(short_moves(target, shape, values).values)
 
-    def _has_closed_form(self, parts: Sequence[Part]) -> bool:
-        return all(covers(self.target, shape) for shape, _, _ in parts)
-
-    def _is_convolvable(self, parts: Sequence[Part]) -> bool:
-        sums = not isinstance(self.target, Rounded)  # without totals, rounded projection is plain Laplace noise
-        return cell_of(self.target) is not None and all(shape.is_free or (sums and shape.is_one_sum) for shape, _, _ in parts)
-
     def _moving(self, cells: Ints, coefficients: Ints) -> list[Part]:
         """Blocks in which some move changes the query."""
         return [part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)]
@@ -312,15 +305,14 @@ class ErrorLaws:
         if self.ask == "simulated":
             return None
         law: GaussianSum | None = None
-        if self._has_closed_form(parts):
+        if all(covers(self.target, shape) for shape, _, _ in parts):
             law = self._gaussian(parts)
             if law.law.flatness >= FLAT_ENOUGH:
                 return law
-        if self._is_convolvable(parts):
-            cell = cell_of(self.target)
-            assert cell is not None
+        cell, sums = cell_of(self.target), not isinstance(self.target, Rounded)  # without totals, rounded projection is plain Laplace noise
+        if cell is not None and all(shape.is_free or (sums and shape.is_one_sum) for shape, _, _ in parts):
             free = [values[0] for shape, _, values in parts if shape.is_free]
-            rows = [values[0] * signs for shape, _, values in parts if (signs := shape.sum_signs()) is not None]
+            rows = [shape.apply_signs(values[0]) for shape, _, values in parts if shape.is_one_sum]
             found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)
@@ -368,9 +360,6 @@ class ErrorLaws:
         rounded = np.ldexp(np.ceil(sizes * 1024) / 1024, powers)
         laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
         return [laws[value] for value in rounded.tolist()]
-
-    def _simulate_law(self, parts: Sequence[Part]) -> ErrorLaw:
-        return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
 
     def draw_count(self, parts: Sequence[Part]) -> int:
         """How many draws an interval is made of: from what one costs, never from a clock."""

@@ -32,7 +32,7 @@ MAX_POINTS = 1 << 21
 
 def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
     """P[z = -r], ..., P[z = r] of a cell of a block of this shape, for an r beyond which it hardly goes; None where there is no figure."""
-    if isinstance(target, Rounded) and shape.is_network and shape.links_cells:
+    if isinstance(target, Rounded) and shape.is_network and not shape.is_free:
         return _rounded_law(tuple(shape.axes), float(target.epsilon))
     if not isinstance(target, L1Laplace | Gaussian | Rounded) or not (shape.is_free or shape.is_one_sum):
         return None

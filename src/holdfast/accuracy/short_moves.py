@@ -82,10 +82,6 @@ def _of_free(target: Gaussian, shape: Free, queries: Ints) -> Iterator[Found]:
     yield used, np.full(len(used), float(target.sigma_squared))
 
 
-def _of_one_sum(target: Gaussian, shape: OneSum, queries: Ints) -> Iterator[Found]:
-    yield _chain(queries * shape.sum_signs(), float(target.sigma_squared))
-
-
 def _chain(queries: Ints, sigma_squared: float) -> Found:
     """Differences of neighbours, the cells sorted by their coefficients: inside a run of equal ones the i-th has the Gram-Schmidt length
     of (i + 1) / i; between two runs it is taken as it is, of squared length 2.
@@ -222,7 +218,7 @@ def _of_units(target: LevelGaussian, shape: Units, queries: Ints) -> Iterator[Fo
 
 MOVES: dict[tuple[type[GaussianTarget], type[Shape]], Callable[[Any, Any, Ints], Iterator[Found]]] = {
     (Gaussian, Free): _of_free,
-    (Gaussian, OneSum): _of_one_sum,
+    (Gaussian, OneSum): lambda target, shape, queries: iter([_chain(shape.apply_signs(queries), float(target.sigma_squared))]),
     (Gaussian, Grid): _of_grid,
     (Gaussian, Levels): _of_levels,
     (Gaussian, General): _of_classes,

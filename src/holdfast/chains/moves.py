@@ -170,16 +170,12 @@ class ListedMoves:
 
 def moves_for(shape: Shape) -> Moves:
     """Moves that generate all of a block's lattice: swaps where the block is a grid or has one sum, else a reduced basis."""
+    if shape.is_free and shape.size > FREE_CELLS:
+        raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
     make = MOVES.get(type(shape))
     if make is None:
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
     return make(shape)
-
-
-def _free_moves(shape: Free) -> Moves:
-    if shape.size > FREE_CELLS:
-        raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
-    return ListedMoves(shape.basis())
 
 
 def _reduced_moves(shape: General) -> Moves:
@@ -193,12 +189,11 @@ def _reduced_moves(shape: General) -> Moves:
 
 
 MOVES: dict[type[Shape], Callable[[Any], Moves]] = {
-    Free: _free_moves,
-    OneSum: lambda shape: Swaps(shape.axes, None if shape.signs is None else shape.sum_signs()),
+    OneSum: lambda shape: Swaps(shape.axes, None if shape.signs is None else np.array(shape.signs)),
     Grid: lambda shape: Swaps(shape.axes),
     Levels: lambda shape: _reduced_moves(shape.as_general()),
     General: _reduced_moves,
-    Whole: lambda shape: ListedMoves(shape.basis().T),
+    **dict.fromkeys((Free, Whole), lambda shape: ListedMoves(shape.basis().T)),
 }
 
 

@@ -107,14 +107,9 @@ class Channel:
         if not self.target.splits:
             whole, cells = self._whole
             return {whole: 1} if len(cells) else {}
-        out: dict[Shape, int] = {}
-        free = 0
-        for _, shape, count in self.blocks.moving_shapes():
-            if shape.is_free:
-                free += shape.size * count
-            else:
-                out[shape] = count
-        return {**out, ONE_FREE_CELL: free} if free else out
+        moving = [(shape, count) for _, shape, count in self.blocks.moving_shapes()]
+        free = sum(shape.size * count for shape, count in moving if shape.is_free)
+        return {**{s: n for s, n in moving if not s.is_free}, **({ONE_FREE_CELL: free} if free else {})}
 
     def tasks(self) -> tuple[Task, ...]:
         """Every piece of work: blocks shape by shape, then free cells chunk by chunk."""

@@ -242,7 +242,7 @@ def covariance_of(drawing: Drawing) -> Covariance:
     for shape, cells in gathered.items():
         sampler = drawing.choice(shape).noise
         count = _count(channel.target, sampler, shape, left)
-        parts.append(of_shape(channel.target, sampler, shape, _join(cells), count, unlike))
+        parts.append(of_shape(channel.target, sampler, shape, cells[0] if len(cells) == 1 else np.concatenate(cells), count, unlike))
         left -= 0.0 if count is None else count * _unit_cost(sampler)
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
@@ -314,10 +314,6 @@ def _polarise(form: Form, size: int) -> Floats:
     unit, own = np.eye(size), form.diagonal()
     rows = [form.of(unit + unit[i]) for i in range(size)]
     return (np.array(rows) - own[:, None] - own[None, :]) / 2
-
-
-def _join(cells: list[Ints]) -> Ints:
-    return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
 def _estimate(target: Target, sampler: BlockSampler, shape: Shape, count: int | None, unlike: int) -> Variance:

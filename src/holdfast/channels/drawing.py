@@ -4,7 +4,7 @@ once: a drawing is a value that is pickled with its samplers and assessments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -130,14 +130,11 @@ class Drawing:
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
         return BlockGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
 
-    def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
+    def _shown_shapes(self) -> list[tuple[Shape, int]]:
         target = self.channel.target
-        if not target.publishes_cells:
-            return
-        if not target.splits:
-            yield from self.channel.shapes().items()
-            return
-        yield from ((shape, count) for _, shape, count in self.channel.blocks.used_shapes())
+        if target.publishes_cells and target.splits:
+            return [(shape, count) for _, shape, count in self.channel.blocks.used_shapes()]
+        return list(self.channel.shapes().items())
 
 
 def choose_samplers(channel: Channel, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Drawing:

@@ -5,9 +5,6 @@ What is missing, what cannot be compiled and what does not fit into memory is fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
 from holdfast.exact.compiled import expecting
@@ -57,11 +54,8 @@ def _small(sampler: BlockSampler | InputSampler, shape: Shape, target: Target, *
         return None
     if not too_large or isinstance(sampler, ChainSampler) or shape.is_free:
         return sampler
-    make = SMALLER.get(type(shape))
-    return None if make is None else choose(make(shape), target).noise
-
-
-SMALLER: dict[type[Shape], Callable[[Any], Shape]] = {
-    OneSum: lambda shape: OneSum(min(shape.size, SMALL_ONE_SUM)),
-    Grid: lambda shape: Grid(tuple(min(length, SMALL_AXIS) for length in shape.axes)),
-}
+    if shape.is_one_sum:
+        return choose(OneSum(min(shape.size, SMALL_ONE_SUM)), target).noise
+    if shape.keeps_axis_sums:
+        return choose(Grid(tuple(min(length, SMALL_AXIS) for length in shape.axes)), target).noise
+    return None

@@ -83,7 +83,7 @@ def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
     if not (chosen & moving).any():
         return
     found = Zeros(kept, np.flatnonzero(chosen))
-    block_of = _block_of(lattice.blocks)
+    block_of = lattice.blocks.block_of()
     spoiled = np.unique(block_of[_is_general(found.moves.blocks) & ~was_general])
     if len(spoiled):
         chosen &= ~np.isin(block_of, spoiled)
@@ -92,13 +92,6 @@ def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
         yield found
     if (chosen & was_general).any() and (chosen & ~was_general & moving).any():
         yield Zeros(kept, np.flatnonzero(chosen & ~was_general))
-
-
-def _block_of(blocks: Blocks) -> Ints:
-    """The number of the block of each cell."""
-    out = np.empty(len(blocks.order), dtype=np.int64)
-    out[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
-    return out
 
 
 def _is_general(blocks: Blocks) -> Bools:

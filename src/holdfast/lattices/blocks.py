@@ -78,6 +78,12 @@ class Blocks(Sequence[Block]):
         cells: Ints = self.order[first[:, None] + np.arange(self.shapes[number].size)]
         return cells
 
+    def block_of(self) -> Ints:
+        """The number of the block of each cell."""
+        out = np.empty(len(self.order), dtype=np.int64)
+        out[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return out
+
     def kinds(self) -> dict[str, int]:
         """How many blocks there are of shapes of each name."""
         out: dict[str, int] = {}

@@ -54,8 +54,7 @@ def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
 
     Guarantees:  the law of tables within the bounds that the kept totals of one table allow factorises over these blocks.
     """
-    block_of = np.empty(len(blocks.order), dtype=np.int64)
-    block_of[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
+    block_of = blocks.block_of()
     given = replace(given, rows=tuple(row for row in given.rows if not _is_fixed(blocks, block_of, row)))
     made = _Made()
     free = [blocks.order[blocks.starts[b] : blocks.starts[b + 1]] for b, s in enumerate(blocks.shape_of) if blocks.shapes[s].is_free]
@@ -86,7 +85,7 @@ def _is_fixed(blocks: Blocks, block_of: Ints, row: tuple[Ints, Ints, int]) -> bo
 
 def _fixes(block: Block, cells: Ints, coefficients: Ints) -> bool:
     shape = block.shape
-    if not shape.links_cells:
+    if shape.is_free or shape.is_pinned:
         return shape.is_pinned
     if shape.size * shape.dimension > MAX_DENSE:
         return False

@@ -6,7 +6,7 @@ first; they depend on the kept totals A t alone, and are right wherever integers
 
     free, pinned      every cell by itself
     one sum           the total, then cell after cell: what is left of the total's error is shared out among the cells not yet done
-    grid, levels      from coarse level vectors to fine ones, kept ones among them, the same along every axis ([theory R20])
+    grid, levels      from coarse level vectors to fine ones, kept ones among them, as under one sum along every axis ([theory R20])
     general           class totals by dense nearest plane, then the cells of every class as one sum ([theory R19])
 
 Everything is held in integers: T = Q t, Q a common denominator of a block's values.
@@ -107,7 +107,7 @@ def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: b
     for number, shape, _ in lattice.blocks.used_shapes():
         cells = lattice.blocks.cells_of(number)
         for w in weights[cells[weights[cells].any(axis=1)]]:
-            for numerators, denominators in WAYS[type(shape)].along(shape, w.astype(object), not totals_kept):
+            for numerators, denominators in WAYS[type(shape)].along(shape, shape.apply_signs(w.astype(object)), not totals_kept):
                 whole -= int((-abs(numerators) * 2**64 // denominators).sum())  # each rounded up
     return Fraction(whole, 1 << 65)
 
@@ -125,17 +125,7 @@ def _round_values(shape: Shape, values: Sequence[Fraction]) -> Whole:
     if Q.bit_length() > MOST_BITS:
         raise RequestTooLarge("The answers have no common denominator of reasonable size. Give decimals or floating-point numbers.")
     T = np.array([int(value * Q) for value in values], dtype=object)
-    return WAYS[type(shape)].round(shape, T, Q)
-
-
-def _each_cell(shape: Free | Pinned, T: Whole, Q: int) -> Whole:
-    return np.asarray(nearest(T, Q))
-
-
-def _one_sum(shape: OneSum, T: Whole, Q: int) -> Whole:
-    signs = shape.sum_signs().astype(object)
-    T = signs * T
-    return np.asarray(signs * _line(T, Q, nearest(T.sum(), Q), [1] * shape.size))
+    return shape.apply_signs(WAYS[type(shape)].round(shape, shape.apply_signs(T), Q))
 
 
 def _line(T: Whole, Q: int, total: int, weights: Sequence[int]) -> Whole:
@@ -164,7 +154,7 @@ def _table(T: Whole, Q: int, sums: list[Any], weights: list[list[int]]) -> Whole
 
 def _level_by_level(given: Grid | Levels, T: Whole, Q: int) -> Whole:
     """The sums at every level vector, kept ones among them: a vector's depend on its own and on those of coarser vectors only."""
-    shape = given.as_levels()
+    shape = given.as_levels
     tables: dict[LevelVector, Whole] = {}
     for s in shape.vectors():
         target = shape.sums(T, s)
@@ -220,10 +210,6 @@ def _movement(shape: Shape) -> RoundingMovement:
     return WAYS[type(shape)].movement(shape)
 
 
-def _cells_movement(shape: Free | Pinned) -> RoundingMovement:
-    return RoundingMovement(Fraction(shape.dimension), Fraction(shape.dimension))
-
-
 def _classes_movement(shape: General) -> RoundingMovement:
     frame, common = _class_frame(shape), lcm(*shape.class_sizes)
     sizes = np.array(shape.class_sizes, dtype=object)
@@ -245,7 +231,7 @@ def _levels_movement(given: Grid | Levels) -> RoundingMovement:
     """The b* of a free level vector are products over its axes of 1_c / w_c - 1_later / w_later, c a child but the last of its siblings,
     and of 1 / n on an axis at level 0.
     """
-    shape = given.as_levels()
+    shape = given.as_levels
     l1, l2_squared = Fraction(0), Fraction(0)
     for s in shape.free():
         axes = [k for k, level in enumerate(s) if level]
@@ -290,7 +276,7 @@ def _along_classes(shape: General, w: Whole, outside: bool) -> Along:
 
 def _along_levels(given: OneSum | Grid | Levels, w: Whole, outside: bool) -> Along:
     """Means over the units of a level vector, less those of later siblings along every axis."""
-    shape = given.as_levels()
+    shape = given.as_levels
     for s in shape.vectors() if outside else shape.free():
         numerators, denominators = shape.sums(w, s), np.ones((), dtype=object)
         for axis, (tree, level) in enumerate(zip(shape.trees, s, strict=True)):
@@ -324,13 +310,12 @@ class Way(NamedTuple):
 
 
 WAYS: dict[type[Shape], Way] = {
-    Free: Way(_each_cell, _cells_movement, _along_cells),
-    Pinned: Way(_each_cell, _cells_movement, _along_cells),
-    OneSum: Way(
-        _one_sum, lambda shape: _within(shape.size), lambda shape, w, outside: _along_levels(shape, w * shape.sum_signs(), outside)
+    **dict.fromkeys(
+        (Free, Pinned),
+        Way(lambda _, T, Q: np.asarray(nearest(T, Q)), lambda shape: RoundingMovement(*2 * (Fraction(shape.dimension),)), _along_cells),
     ),
-    Grid: Way(_level_by_level, _levels_movement, _along_levels),
-    Levels: Way(_level_by_level, _levels_movement, _along_levels),
+    OneSum: Way(lambda _, T, Q: _line(T, Q, nearest(T.sum(), Q), [1] * len(T)), lambda shape: _within(shape.size), _along_levels),
+    **dict.fromkeys((Grid, Levels), Way(_level_by_level, _levels_movement, _along_levels)),
     General: Way(_by_classes, _classes_movement, _along_classes),
 }
 

@@ -8,10 +8,11 @@ bounded for all tables within the bounds and for all totals at once, so nothing 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -72,43 +73,30 @@ def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
     return _growth(Bounded.of(shape)).excess(rate) / rate
 
 
-class _Growth(Protocol):
+class _Growth(ABC):
     """How the normaliser of a block grows, with what says so. Values: equal ones are found once."""
 
-    @property
-    def basis(self) -> Basis: ...
+    basis: Basis = "moves"
+    steps: ClassVar[int] = STEPS
 
-    @property
-    def steps(self) -> int: ...
-
+    @abstractmethod
     def excess(self, rate: Fraction) -> Fraction:
         """An upper bound of gamma * rate: by how much log Z grows per unit of distance."""
 
 
 @dataclass(frozen=True)
-class _None:
-    """All tables have one normaliser. [theory R12], [theory T74]"""
+class _Constant(_Growth):
+    """gamma = 0 where all tables have one normaliser, and 1 at most anywhere. [theory R12], [theory T74]"""
 
+    gamma: int
     basis: Basis
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
-        return Fraction(0)
+        return self.gamma * rate
 
 
 @dataclass(frozen=True)
-class _Most:
-    """gamma = 1. [theory R12]"""
-
-    basis: ClassVar[Basis] = "default"
-    steps: ClassVar[int] = STEPS
-
-    def excess(self, rate: Fraction) -> Fraction:
-        return rate
-
-
-@dataclass(frozen=True)
-class _AlongMoves:
+class _AlongMoves(_Growth):
     """log(1 - e^(-2 rate) + e^((D - 2) rate)) / D for elementary moves of length D; on folded grids at `folds` times the rate.
 
     [theory T72], [theory T79]
@@ -116,8 +104,6 @@ class _AlongMoves:
 
     longest: int
     folds: int = 1
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -127,12 +113,10 @@ class _AlongMoves:
 
 
 @dataclass(frozen=True)
-class _OneSided:
+class _OneSided(_Growth):
     """log(2 - b - (1 - b)^n) / 2, b = e^(-2 rate), for one sum of n cells with bounds on one side. [theory T73]"""
 
     cells: int
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -141,12 +125,10 @@ class _OneSided:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Line(_Growth):
     """log(1 + q - q^2) / D, q = e^(-D rate): all tables of the block lie on one line in steps of length D. [theory T72]"""
 
     length: int
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -155,13 +137,13 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _Listed(_Growth):
     """All tables with the declared totals, and what holds for all totals. [theory T74]"""
 
     shape: Bounded
     totals: frozenset[tuple[int, ...]]
-    basis: ClassVar[Basis] = "listed"
-    steps: ClassVar[int] = LISTED_STEPS
+    basis = "listed"
+    steps = LISTED_STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         listed = max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals)
@@ -171,10 +153,10 @@ class _Listed:
 def _growth(shape: Bounded, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
     base = shape.shape
     if not shape.has_bounds or base.is_pinned:
-        return _None("equalities")
-    folds = None if shape.rows else base.folds
+        return _Constant(0, "equalities")
+    folds = _folds(shape)
     if ((base.is_free and not shape.rows) or folds is not None) and _is_binary(shape):
-        return _None("moves")
+        return _Constant(0, "moves")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
         return _Listed(shape, frozenset(totals))
     if shape.dimension == 1 and base.is_listed:
@@ -184,7 +166,7 @@ def _growth(shape: Bounded, totals: Collection[tuple[int, ...]] = ()) -> _Growth
     if folds is not None:
         return _AlongMoves(2, folds)
     longest = None if shape.rows else base.longest_move()
-    return _Most() if longest is None else _AlongMoves(longest)
+    return _Constant(1, "default") if longest is None else _AlongMoves(longest)
 
 
 def _keeps(growth: _Growth, rate: Fraction, epsilon: Fraction) -> bool:
@@ -202,6 +184,12 @@ def _largest(growth: _Growth, epsilon: Fraction, most: Fraction) -> BestRate:
         low, high = (middle, high) if _keeps(growth, epsilon * middle / growth.steps, epsilon) else (low, middle)
     rate = epsilon * low / growth.steps
     return BestRate(rate, epsilon / rate, growth.basis)
+
+
+def _folds(shape: Bounded) -> int | None:
+    """How many cells move together, where the moves are those of one sum over the longest axis: the others have two places. [theory T79]"""
+    is_folded = shape.shape.keeps_axis_sums and not shape.rows and all(n == 2 for n in sorted(shape.axes)[:-1])
+    return 2 ** (len(shape.axes) - 1) if is_folded else None
 
 
 def _is_binary(shape: Bounded) -> bool:
@@ -238,7 +226,7 @@ def _gaussian_factor(shape: Bounded) -> int:
     base = shape.shape
     if not shape.has_bounds or shape.dimension <= 1 or (base.is_free and not shape.rows):
         return 1
-    if not shape.rows and (base.longest_move() is not None or base.folds is not None):  # longest moves are of unimodular rows
+    if not shape.rows and (base.longest_move() is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
         return 2
     raise InvalidParameter(
         f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "

@@ -31,7 +31,7 @@ from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMe
 from holdfast.exact.formatting import format_exact, format_up
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.constraints import Constraint
-from holdfast.lattices.shapes import Free, Grid, Shape, Whole
+from holdfast.lattices.shapes import Grid, Shape
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
@@ -152,7 +152,7 @@ class DiagnosisRow:
         curves = [] if self.curve is None else [self.curve, *self.others]
         return {
             "block": part.label,
-            "kind": "whole" if isinstance(part.shape, Whole) else part.shape.name,
+            "kind": part.shape.name if part.target.splits else "whole",
             "shape": list(part.shape.axes),
             "cells": part.shape.size,
             "free_dimensions": part.shape.dimension,
@@ -408,16 +408,14 @@ def _parts(channel: Channel) -> Iterator[DiagnosedBlocks]:
     """What chains run on: every shape but free cells, which are drawn independently; a law that does not factorise has one, the table."""
     used: dict[str, int] = {}
     for shape, blocks in channel.shapes().items():
-        if isinstance(shape, Free):
+        if shape.is_free:
             continue
-        label = _label(shape)
+        label = _label(shape) if channel.target.splits else "the whole table"
         used[label] = used.get(label, 0) + 1
         yield DiagnosedBlocks(label if used[label] == 1 else f"{label}, no. {used[label]}", shape, blocks, channel.target)
 
 
 def _label(shape: Shape) -> str:
-    if isinstance(shape, Whole):
-        return "the whole table"
     return f"{' x '.join(map(str, shape.axes))} grid" if isinstance(shape, Grid) else f"{shape.name} of {shape.size} cells"
 
 

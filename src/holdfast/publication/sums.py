@@ -20,7 +20,7 @@ from holdfast.channels.covariance import Covariance, ShapeCovariance
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Levels, OneSum
+from holdfast.lattices.shapes import Levels
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.publication.plan import Plan
@@ -242,7 +242,7 @@ def _inside(cells: int, chosen: Ints) -> Floats:
 def _is_plain_sum(found: ShapeCovariance) -> bool:
     variance = found.variance
     plain = variance.matrix is None and variance.form is None and found.rounding is None
-    return plain and isinstance(found.shape, OneSum) and found.shape.signs is None
+    return plain and found.shape.is_plain_sum
 
 
 def _plain_sums(found: ShapeCovariance, groups: Ints, units: int) -> Floats:

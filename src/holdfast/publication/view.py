@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from holdfast.display import shorten
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept
-from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.given_files import CARD, CELL_KEY_CARD
 from holdfast.publication.plan import Plan
@@ -84,20 +83,20 @@ class ViewMaker:
         self._crossing: list[tuple[Ints, Any]] = []
         self._searched = 0
         """Cells of the largest block for which corners of a linear program need not be whole."""
-        self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used_shapes())
+        self._has_free = any(shape.is_free for _, shape, _ in moves.blocks.used_shapes())
         # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
         for number, shape, blocks in moves.blocks.used_shapes():
             cells = moves.blocks.cells_of(number)
-            if isinstance(shape, Free):
+            if shape.is_free:
                 root[cells] = 0
-            elif isinstance(shape, OneSum) and shape.signs is None:
+            elif shape.is_plain_sum:
                 root[cells] = count + np.arange(blocks)[:, None]
                 count += blocks
-            elif not isinstance(shape, Pinned):
+            elif not shape.is_pinned:
                 by_cell = moves.matrix.tocsc()
                 self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
-                if not (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
+                if not shape.is_network:
                     self._searched = max(self._searched, shape.size)
         self._cells = np.flatnonzero(root >= 0)
         self._tree = TopDown(root[self._cells], [unit[self._cells] for _, unit in self.levels]) if count else None
@@ -108,7 +107,7 @@ class ViewMaker:
         totals, or lies under a sum that is one.
         """
         shapes = [shape for _, shape, _ in self._moves.blocks.used_shapes()]
-        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if isinstance(shape, Pinned))
+        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if shape.is_pinned)
 
     @property
     def solver(self) -> str | None:

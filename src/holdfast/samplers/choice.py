@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Bounded, Free, General, Grid, OneSum, Shape
+from holdfast.lattices.shapes import Bounded, General, Grid, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Target
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
@@ -246,8 +246,13 @@ MOST_PLACES = 1 << 13
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """The sampler of a block with bounds under the conditional Laplace law."""
-    prepare = _other if shape.rows else BOUNDED.get(type(shape.shape), _other)
-    return prepare(shape, target)
+    if shape.shape.is_free and shape.size == 1 and not shape.rows:
+        from holdfast.samplers.bounded_one_sum import BoundedFree
+
+        return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL)
+    if shape.shape.is_one_sum and not shape.rows:
+        return _one_sum(shape, target)
+    return _other(shape, target)
 
 
 def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
@@ -264,13 +269,6 @@ def bounded_gaussian(shape: Bounded, target: ConditionalGaussian) -> Choice:
     return Choice(BoundedGaussian(beneath.sampler, target.sigma_squared), beneath.reason)
 
 
-def _free(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """One cell by itself; several cells are no block of a channel."""
-    from holdfast.samplers.bounded_one_sum import BoundedFree
-
-    return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL) if shape.size == 1 else _other(shape, target)
-
-
 def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """Convolution where it is small enough: its time does not depend on the counts. Else tilted cells, whose time does."""
     from holdfast.samplers.bounded_block import BoundedBlock
@@ -285,38 +283,22 @@ def _one_sum(shape: Bounded, target: ConditionalLaplace) -> Choice:
     return Choice(BoundedOneSum(shape, target.rate), Reason.ONE_TOTAL)
 
 
-def _grid(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """Grids with axes of length two are folded first."""
-    from holdfast.samplers.bounded_small import fold_block
-
-    if 2 not in shape.axes:
-        return _other(shape, target)
-    _check_cells(shape)
-    folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
-    return affordable(lambda: folded, Reason.PRODUCT, shape, target)
-
-
 def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
-    """By class totals or by rejection."""
+    """By class totals or by rejection; grids with axes of length two are folded first."""
     from holdfast.samplers.bounded_block import BoundedBlock
-    from holdfast.samplers.bounded_small import BoundedSmall
+    from holdfast.samplers.bounded_small import BoundedSmall, fold_block
 
-    _check_cells(shape)
-    found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
-    return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)
-
-
-BOUNDED: dict[type[Shape], Callable[[Bounded, ConditionalLaplace], Choice]] = {Free: _free, OneSum: _one_sum, Grid: _grid}
-"""By the shape without its bounds, where no inequality joins cells; `_other` for all others."""
-
-
-def _check_cells(shape: Bounded) -> None:
     if shape.size > MOST_CELLS:
         raise NoExactSampler(
             f"A block of {shape.size} cells with bounds has no exact sampler where kept totals or inequalities overlap: up to {MOST_CELLS} "
             "cells are drawn. Keep totals that do not overlap, such as one margin, which are drawn for any number of cells; or leave the "
             "bounds out (lower=None, upper=None, no rows)."
         )
+    if shape.shape.keeps_axis_sums and 2 in shape.axes and not shape.rows:
+        folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
+        return affordable(lambda: folded, Reason.PRODUCT, shape, target)
+    found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)
+    return affordable(lambda: found, Reason.FEW_FREE if isinstance(found, BoundedSmall) else Reason.CLASSES, shape, target)
 
 
 def _by_classes_or_pivots(block: BoundedBlock, rate: Fraction) -> BoundedClasses | BoundedSmall:

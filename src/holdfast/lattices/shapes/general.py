@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -298,12 +298,12 @@ class Whole(Shape):
         return self.parts
 
     def kept_rows(self) -> Ints:
-        return _diagonal([part.kept_rows() for part in self.parts])
+        return algebra.block_diagonal([part.kept_rows() for part in self.parts])
 
     def _side_by_side(self, basis: Callable[[Shape], NDArray[Any]]) -> NDArray[Any]:
         if self.size * self.dimension > MAX_DENSE:
             raise RequestTooLarge(f"A basis of {self.size} cells would have {self.size * self.dimension} entries, which is refused.")
-        return _diagonal([basis(part) for part in self.parts])
+        return algebra.block_diagonal([basis(part) for part in self.parts])
 
     def shortest(self, norm: Norm) -> Shortest | None:
         found = [shortest for part in self.parts if (shortest := part.shortest(norm)) is not None]
@@ -315,13 +315,3 @@ class Whole(Shape):
     def one_can_move(self) -> bool | None:
         found = [part.one_can_move() for part in self.parts]
         return True if any(found) else None if None in found else False
-
-
-def _diagonal(parts: Sequence[NDArray[Any]]) -> Ints:
-    """A matrix with these along its diagonal."""
-    out = np.zeros((sum(len(part) for part in parts), sum(part.shape[1] for part in parts)), dtype=np.int64)
-    row = column = 0
-    for part in parts:
-        out[row : row + part.shape[0], column : column + part.shape[1]] = part
-        row, column = row + part.shape[0], column + part.shape[1]
-    return out

@@ -126,6 +126,7 @@ class Levels(Shape):
         leaves = zip(self.trees, np.unravel_index(cell, self.axes), strict=True)
         return Levels(tuple(tree.put_last(int(leaf)) for tree, leaf in leaves), self.kept), self.size - 1
 
+    @property
     def as_levels(self) -> Levels:
         return self
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import log, prod
 from typing import Any
 
@@ -27,7 +27,6 @@ class Pinned(OneAxis):
 
     name = "pinned"
     is_pinned = True
-    is_network = True
 
     @property
     def rank(self) -> int:
@@ -39,17 +38,8 @@ class Pinned(OneAxis):
     def shortest(self, norm: Norm) -> None:
         return None
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
-
     def kept_rows(self) -> Ints:
         return np.eye(self.size, dtype=np.int64)
-
-    def longest_move(self) -> int:
-        return 1
-
-    def rounding_square(self) -> float:
-        return 0.0
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return values, values
@@ -67,8 +57,6 @@ class Free(OneAxis):
 
     name = "free"
     is_free = True
-    is_irreducible = True
-    is_network = True
 
     @property
     def rank(self) -> int:
@@ -80,17 +68,11 @@ class Free(OneAxis):
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 1, None, "exact")
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
-
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return np.full_like(values, least), np.full_like(values, UNBOUNDED)
 
     def kept_rows(self) -> Ints:
         return np.zeros((0, self.size), dtype=np.int64)
-
-    def longest_move(self) -> int:
-        return 1
 
     def project(self, values: Floats) -> Floats:
         return values
@@ -102,34 +84,62 @@ class Free(OneAxis):
         return np.asarray(~values.any(axis=1))
 
     def rounding_square(self) -> float:
-        """Integers stay as they are."""
-        return 0.0
+        return 0.0  # integers stay as they are
 
     def one_can_move(self) -> bool:
         return self.size > 1
 
 
-class _ZeroSums(Shape):
-    """What one sum and grids have in common: moves are the tables over the axes, some cells with the sign -1, with zero sums along each."""
+class ZeroSums(Shape):
+    """What one sum and grids share: moves are the tables over the axes, cells times their signs, with zero sums along each axis."""
 
-    is_irreducible = True
+    keeps_axis_sums = True
 
-    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Rows of values with the signs of the cells multiplied in."""
-        return values
+    @property
+    def rank(self) -> int:
+        return self.size - prod(n - 1 for n in self.axes)
+
+    def kept_rows(self) -> Ints:
+        """The sums along the first axis, along the second, and so on."""
+        rows = []
+        for axis in range(len(self.axes)):
+            factors = [np.ones((1, n), np.int64) if k == axis else np.eye(n, dtype=np.int64) for k, n in enumerate(self.axes)]
+            rows.append(reduce(np.kron, factors))
+        return self.apply_signs(np.concatenate(rows))
+
+    @cached_property
+    def as_levels(self) -> Levels:
+        """The lattice without signs, as a product of axes with one level each."""
+        count = len(self.axes)
+        kept = maximal(tuple(int(axis != k) for axis in range(count)) for k in range(count))
+        return Levels(tuple(map(Tree.plain, self.axes)), kept)
+
+    def basis(self) -> Ints:
+        return self.apply_signs(zero_sum_basis(self.axes).T).T
+
+    def shortest(self, norm: Norm) -> Shortest:
+        return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
+
+    def longest_move(self) -> int | None:
+        """Rows and columns: a cycle through at most min(R, C) rows and as many columns."""
+        return {1: 2, 2: 2 * min(self.axes)}.get(len(self.axes))
+
+    def log_gram_determinant(self) -> float:
+        """Zero sums over n cells have determinant n, and det(G x H) = det(G)^dim(H) det(H)^dim(G) for tensor products."""
+        return sum(log(n) * (self.dimension // (n - 1)) for n in self.axes)
 
     def project(self, values: Floats) -> Floats:
-        table = self._signed(values).reshape(-1, *self.axes)
+        table = self.apply_signs(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = table - table.mean(axis=axis, keepdims=True)
-        return self._signed(table.reshape(values.shape))
+        return self.apply_signs(table.reshape(values.shape))
 
     def projection_diagonal(self) -> Floats:
         return np.full(self.size, prod(1 - 1 / n for n in self.axes))
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """In the row space of a grid: all mixed differences vanish."""
-        table = self._signed(values).reshape(-1, *self.axes)
+        """All mixed differences vanish in the space of the kept rows."""
+        table = self.apply_signs(values).reshape(-1, *self.axes)
         for axis in range(1, table.ndim):
             table = np.diff(table, axis=axis)
         return np.asarray(~table.reshape(len(values), -1).any(axis=1))
@@ -140,7 +150,7 @@ class _ZeroSums(Shape):
 
 
 @dataclass(frozen=True)
-class Grid(_ZeroSums):
+class Grid(ZeroSums):
     """Integer tables over a product of two axes or more, each of two places or more, in row-major order; all sums along each axis are kept.
 
     basis:      products of differences e_i - e_(i+1), one for each axis. Proof: a table with zero sums along the first axis is a sum of
@@ -166,48 +176,8 @@ class Grid(_ZeroSums):
         return prod(self.axes)
 
     @property
-    def rank(self) -> int:
-        return self.size - prod(n - 1 for n in self.axes)
-
-    @property
     def fields(self) -> tuple[Any, ...]:
         return self.name, *self.axes
-
-    @property
-    def is_two_way(self) -> bool:
-        return len(self.axes) == 2
-
-    @property
-    def is_network(self) -> bool:
-        return self.is_two_way
-
-    @property
-    def folds(self) -> int | None:
-        return 2 ** (len(self.axes) - 1) if sorted(self.axes)[-2] == 2 else None
-
-    def longest_move(self) -> int | None:
-        """Rows and columns: a cycle through at most min(R, C) rows and as many columns."""
-        return 2 * min(self.axes) if self.is_two_way else None
-
-    def kept_rows(self) -> Ints:
-        """The sums along the first axis, along the second, and so on."""
-        every, whole = [np.eye(n, dtype=np.int64) for n in self.axes], [np.ones((1, n), dtype=np.int64) for n in self.axes]
-        return np.concatenate([reduce(np.kron, [*every[:k], whole[k], *every[k + 1 :]]) for k in range(len(self.axes))])
-
-    def as_levels(self) -> Levels:
-        """The same lattice as a product of axes with one level each."""
-        count = len(self.axes)
-        kept = maximal(tuple(int(axis != k) for axis in range(count)) for k in range(count))
-        return Levels(tuple(map(Tree.plain, self.axes)), kept)
-
-    def basis(self) -> Ints:
-        return zero_sum_basis(self.axes)
-
-    def shortest(self, norm: Norm) -> Shortest:
-        return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
-
-    def log_gram_determinant(self) -> float:
-        return zero_sum_log_determinant(self.axes)
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints] | None:
         if not self.is_two_way:
@@ -230,14 +200,8 @@ def zero_sum_basis(axes: Sequence[int]) -> Ints:
     return out
 
 
-def zero_sum_log_determinant(axes: Sequence[int]) -> float:
-    """ln det(B^T B): zero sums over n cells have determinant n, and det(G x H) = det(G)^dim(H) det(H)^dim(G) for tensor products."""
-    dimension = prod(n - 1 for n in axes)
-    return sum(log(n) * (dimension // (n - 1)) for n in axes)
-
-
 @dataclass(frozen=True)
-class OneSum(_ZeroSums, OneAxis):
+class OneSum(ZeroSums, OneAxis):
     """One kept row of +1 and -1 over two or more cells. Nested sums give such blocks: each set less the sets inside it.
 
     basis:      the differences e_i - e_(i+1): z with sum zero is the sum of (z_0 + ... + z_i) (e_i - e_(i+1)). Multiplying cell j by its
@@ -248,9 +212,6 @@ class OneSum(_ZeroSums, OneAxis):
     """
 
     name = "one sum"
-    is_network = True
-    is_one_sum = True
-    folds = 1
 
     signs: tuple[int, ...] | None = None
     """+1 or -1 for each cell, both of them used; None where all coefficients are equal."""
@@ -262,45 +223,14 @@ class OneSum(_ZeroSums, OneAxis):
             raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
 
     @property
-    def rank(self) -> int:
-        return 1
-
-    @property
     def fields(self) -> tuple[Any, ...]:
         return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
-    def _signed(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values if self.signs is None else values * self.sum_signs()
-
-    @property
-    def is_plain_sum(self) -> bool:
-        return self.signs is None
-
-    def sum_signs(self) -> Ints:
-        return np.ones(self.size, dtype=np.int64) if self.signs is None else np.array(self.signs, dtype=np.int64)
-
-    def as_levels(self) -> Levels:
-        """The lattice of the plain sum, as one axis of which the whole is kept."""
-        return Levels((Tree.plain(self.size),), ((0,),))
+    def apply_signs(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.signs is None else values * np.array(self.signs, dtype=np.int64)
 
     def matrix(self) -> Ints | None:
-        return None if self.signs is None else self.sum_signs()[None]
-
-    def kept_rows(self) -> Ints:
-        return self.sum_signs()[None]
-
-    def longest_move(self) -> int:
-        return 2
-
-    def basis(self) -> Ints:
-        plain = zero_sum_basis(self.axes)
-        return plain if self.signs is None else self.sum_signs()[:, None] * plain
-
-    def shortest(self, norm: Norm) -> Shortest:
-        return Shortest(norm.name, 2, None, "exact")
-
-    def log_gram_determinant(self) -> float:
-        return zero_sum_log_determinant(self.axes)
+        return None if self.signs is None else self.kept_rows()
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         low = np.full_like(values, least)

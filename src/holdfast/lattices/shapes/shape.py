@@ -34,12 +34,8 @@ class Shape(ABC):
     """Whether no kept sum holds any of the cells: each moves by itself."""
     is_pinned: ClassVar[bool] = False
     """Whether the kept rows fix every cell, as the class says."""
-    is_one_sum: ClassVar[bool] = False
-    """Whether one sum is kept, with coefficients equal up to sign."""
-    is_irreducible: ClassVar[bool] = False
-    """Whether exchanges of places along the axes leave no real subspace of the moves as it is, except all of it. By Schur's lemma the
-    covariance of a law that such exchanges do not change is then a multiple of the projection on the moves.
-    """
+    keeps_axis_sums: ClassVar[bool] = False
+    """Whether the sums along each axis are what is kept, up to signs of the cells: one axis is one sum, two are rows and columns."""
 
     if TYPE_CHECKING:  # fields of some shapes, properties of others; a property inherited here would be taken as a field's default
 
@@ -75,25 +71,33 @@ class Shape(ABC):
         return self.size - self.rank
 
     @property
+    def is_one_sum(self) -> bool:
+        """Whether one sum is kept, with coefficients equal up to sign."""
+        return self.keeps_axis_sums and len(self.axes) == 1
+
+    @property
     def is_two_way(self) -> bool:
         """Whether this is a grid of two axes: a table whose rows and columns are kept."""
-        return False
+        return self.keeps_axis_sums and len(self.axes) == 2
 
     @property
     def is_network(self) -> bool:
-        """Whether each cell lies under two kept sums at most, as an edge of a network: corners of linear programs are then whole, and every
-        real table with whole sums has whole tables with these sums between its floor and its ceiling.
-        """
-        return False
+        """Whether a cell lies under two kept sums at most: corners are whole, and cells can be rounded up or down with whole sums kept."""
+        return self.is_one_sum or self.is_two_way or self.is_free or self.is_pinned
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Whether a covariance that exchanges along the axes leave as it is must be a multiple of the projection, by Schur's lemma."""
+        return self.is_free or self.keeps_axis_sums
 
     @property
     def is_plain_sum(self) -> bool:
         """Whether one sum with equal coefficients is all that is kept: the cells can be exchanged."""
-        return False
+        return self.is_one_sum and self.matrix() is None
 
     @property
     def is_listed(self) -> bool:
-        """Whether the kept rows are known; False for blocks too large to look into."""
+        """Whether the kept rows are known; False for blocks too large to look into. Not for blocks made of others: ask those."""
         return True
 
     @property
@@ -102,18 +106,13 @@ class Shape(ABC):
         return self.is_irreducible
 
     @property
-    def links_cells(self) -> bool:
-        """Whether some cells move together with others only."""
-        return not (self.is_free or self.is_pinned)
-
-    @property
     def dense_dimension(self) -> int:
         """Free dimensions of blocks of which only the rows are known, so that dense algebra has to deal with them; 0 for other blocks."""
         return 0
 
-    def sum_signs(self) -> Ints | None:
-        """+1 or -1 for each cell, where one sum with these coefficients is all that is kept; None elsewhere."""
-        return None
+    def apply_signs(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Rows of values with the signs of the cells multiplied in, where kept sums have coefficients of -1."""
+        return values
 
     def direct_sum(self) -> tuple[Shape, ...]:
         """The shapes of the blocks that this one is made of, side by side."""
@@ -152,9 +151,7 @@ class Shape(ABC):
         """ln det(B^T B) for any basis B: twice the logarithm of the volume of a fundamental cell."""
 
     def kept_rows(self) -> Ints:
-        """The kept sums as rows over the cells, in an order that the shape gives; they may depend on each other. RequestTooLarge where the
-        rows are not listed.
-        """
+        """The kept sums as rows over the cells, which may depend on each other; RequestTooLarge where they are not listed."""
         rows = self.matrix()
         if rows is None:
             raise RequestTooLarge(f"The kept rows of a block of {self.size} cells are not listed: it is too large.")
@@ -164,14 +161,7 @@ class Shape(ABC):
         """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
         elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
         """
-        return None
-
-    @property
-    def folds(self) -> int | None:
-        """How many cells move together, where the moves are those of one sum over the longest axis: 1 for one sum itself, more for a grid
-        whose other axes have two places. None elsewhere. [theory T79]
-        """
-        return None
+        return 1 if self.is_free else None
 
     @cached_property
     def _frame(self) -> tuple[Floats, Floats]:
@@ -188,10 +178,7 @@ class Shape(ABC):
         return np.asarray((self._frame[0] ** 2).sum(axis=1))
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """For each row of whole coefficients whether every move leaves its sum as it is.
-
-        Given:  coefficients below 2^31 in size.
-        """
+        """For each row of whole coefficients, below 2^31 in size, whether every move leaves its sum as it is."""
         moves = self.basis().astype(object)
         return np.array([not any(row @ moves) for row in values.astype(object)], dtype=np.bool_)
 
@@ -242,3 +229,7 @@ class OneAxis(Shape):
     @property
     def fields(self) -> tuple[Any, ...]:
         return self.name, self.size
+
+    def log_gram_determinant(self) -> float:
+        """Of no move, or of single cells."""
+        return 0.0
