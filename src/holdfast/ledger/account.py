@@ -128,15 +128,9 @@ class Account:
         """What is charged to the other releases of the component that a release with these facts would join, or is in."""
         counted, own = self._counting_releases(), self.release(release_id)
         if own is None or not own.counts:
+            seq = 1 + max(self.releases, default=0)
             own = Reservation(
-                dataset=self.dataset,
-                release_id=release_id,
-                state="reserved",
-                charge=charge,
-                facts=facts,
-                head="",
-                seq=1 + max(self.releases, default=0),
-                time="",
+                dataset=self.dataset, release_id=release_id, state="reserved", charge=charge, facts=facts, head="", seq=seq, time=""
             )
             counted.append(own)
         part = next(part for part in Overlaps(counted).components() if own.seq in part)

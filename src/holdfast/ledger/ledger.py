@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.ledger import replay
@@ -46,7 +46,7 @@ from holdfast.ledger.rows import (
 )
 from holdfast.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.ledger.store import Store, place_of, tables
-from holdfast.ledger.values import Charge, GrantKind, State, name_of, read_grant, read_object, text_of
+from holdfast.ledger.values import Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
 from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark
 
@@ -268,7 +268,7 @@ class Ledger:
         name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
         if not isinstance(charge, Charge) or not isinstance(facts, ReleaseFacts):
             raise InvalidParameter("reserve takes a Charge and ReleaseFacts. Got another type.")
-        plain = read_object(checked_facts(facts.to_fields()))
+        plain = read_as(dict, checked_facts(facts.to_fields()))
         facts = ReleaseFacts.read(plain)  # what could not be read again is not written
         replay.check_dataset(name, chain)
         replay.check_release_name(release, name if replay.needs_grants(chain) else None, chain)

@@ -147,10 +147,12 @@ def _check_key(per: str | None) -> str | None:
     return per
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Laplace(SubspaceMechanism):
     """Laplace noise: one epsilon."""
 
     epsilon: Fraction
+    per: str | None
     norm = "l1"
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
@@ -167,7 +169,6 @@ class _Laplace(SubspaceMechanism):
         return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedLaplace(_Laplace):
     """Independent Laplace noise, projected on the null space of the invariants.
 
@@ -177,12 +178,9 @@ class ProjectedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.1; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "projected-laplace"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedLaplace(_Laplace):
     """Laplace noise for the free part of the answers, extended to all of them.
 
@@ -192,11 +190,10 @@ class ExtendedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.3; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "extended-laplace"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Gaussian(SubspaceMechanism):
     """Gaussian noise: epsilon with delta, or rho."""
 
@@ -204,6 +201,7 @@ class _Gaussian(SubspaceMechanism):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
+    per: str | None
     norm = "l2"
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
@@ -260,7 +258,6 @@ class _Gaussian(SubspaceMechanism):
         return Channel(facts, Gaussian(sigma_squared), made)
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedGaussian(_Gaussian):
     """Independent Gaussian noise, projected on the null space of the invariants.
 
@@ -272,15 +269,9 @@ class ProjectedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.1; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "projected-gaussian"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedGaussian(_Gaussian):
     """Gaussian noise for the free part of the answers, extended to all of them.
 
@@ -290,10 +281,5 @@ class ExtendedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.3 and Corollary 3.6; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "extended-gaussian"
     of_projection = True
