@@ -172,7 +172,7 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
     for name, one in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
         for parameter in ("epsilon", "delta"):
             written, held = Fraction(fields[name][parameter]), getattr(one, parameter)
-            assert written >= Fraction(held), "text must not one more than the number"
+            assert written >= Fraction(held), "text must not promise more than the number"
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
     assert fields["relation_fields"] == {

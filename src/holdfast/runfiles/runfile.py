@@ -171,7 +171,7 @@ class Run:
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        options = ("separator", "encoding", "sheet", "query_seconds")
+        options: tuple[str, ...] = ("separator", "encoding", "sheet", "query_seconds")
         names = ("protect", "max_records", "name", "query", "allow_similar_codes", *options)
         common: dict[str, Any] = {name: getattr(section, name) for name in names}
         if section.count is not None:
