@@ -43,7 +43,7 @@ class SubspaceMechanism(Mechanism):
     """In which distance the sensitivity counts."""
     of_projection: ClassVar[bool] = False
     """Whether it is the sensitivity of the query's projection, where that is known."""
-    takes_answers = True
+    takes_answers = is_unbiased = True
     per: str | None = None
 
     def sensitivity(self, grid: AnswerGrid) -> Fraction:
@@ -154,6 +154,7 @@ class _Laplace(SubspaceMechanism):
     epsilon: Fraction
     per: str | None
     norm = "l1"
+    has_long_tails = True
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
