@@ -281,15 +281,11 @@ class Ledger:
                 payload = {"protect": facts.protect or "person"}
                 events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
                 account.apply(events[-1])
-        problem = account.check_reserve(release, charge, facts)
-        if problem is not None:
-            raise problem
+        account.check_reserve(release, charge, facts)
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
         reservation = account.add(events[-1], charge, facts)
-        problem = account.check_amount(account.cost(charge))
-        if problem is not None:
-            raise problem
+        account.check_amount(account.cost(charge))
         return events, reservation
 
     def start_drawing(self, reservation: Reservation) -> Reservation:
@@ -330,9 +326,7 @@ class Ledger:
             state = target if isinstance(target, str) else target(current)
             if current.state == state:
                 return self._check_repeat(connection, current, payload)
-            problem = account.check_step(current, state)
-            if problem is not None:
-                raise problem
+            account.check_step(current, state)
             full: dict[str, Json] = {"reservation": current.seq, **payload}
             self._append(connection, last_event(connection, self._id), _day(), state, current.dataset, current.release_id, full)
             moved = account.move(current, state, full)

@@ -6,7 +6,7 @@ Facts are checked when they are read and before they are written: whoever can wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
 from holdfast.display import Json, read_as
@@ -172,10 +172,6 @@ class Reservation:
         """What it costs other pairs of tables than its charge is for; None where the ledger does not say."""
         said = self.facts.costs
         return said if said is not None and said.per_distance.kind == said.smallest_secret.kind == self.charge.kind else None
-
-    def to_state(self, state: State, **changes: Any) -> Reservation:
-        """The same reservation, further on."""
-        return replace(self, state=state, **changes)
 
 
 def _if_understood(reader: Callable[[Json], object], value: Json) -> object:

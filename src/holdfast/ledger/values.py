@@ -201,14 +201,7 @@ class Grant:
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact; without data set and time, which are columns of the event."""
         numbers = {name: format_ratio(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
-        return {
-            "kind": self.kind,
-            **numbers,
-            "protect": self.protect,
-            "approver": self.approver,
-            "reason": self.reason,
-            "legal": self.legal,
-        }
+        return {"kind": self.kind, **numbers, **{name: getattr(self, name) for name in ("protect", "approver", "reason", "legal")}}
 
     @classmethod
     def from_fields(cls, dataset: str, time: str, seq: int, fields: Mapping[str, Json]) -> Grant:
