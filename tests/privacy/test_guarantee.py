@@ -14,13 +14,14 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.channels import Facts
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
+from holdfast.mechanisms.promise import promise
 from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsilon
 from holdfast.privacy.asked import Asked
-from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
 from holdfast.wording.guarantee import guarantee_fields, guarantee_sentences
@@ -169,9 +170,9 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
     assert json.loads(json.dumps(fields)) == fields
     for name, text in fields["parameters"].items():
         assert Fraction(text) == getattr(made, name)
-    for name, promise in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
+    for name, one in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
         for parameter in ("epsilon", "delta"):
-            written, held = Fraction(fields[name][parameter]), getattr(promise, parameter)
+            written, held = Fraction(fields[name][parameter]), getattr(one, parameter)
             assert written >= Fraction(held), "text must not promise more than the number"
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
@@ -203,12 +204,12 @@ def test_sentences_are_a_list_without_what_stands_elsewhere(cells: int) -> None:
 
 
 def test_from_the_facts_of_a_lattice() -> None:
-    grid = secrets_of(Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])))
-    made = Guarantee.from_secrets(grid, kind="zcdp", distance="l2", rho="1/8", exposed=Exposed(3))
+    grid = Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]))
+    made = promise(Facts(grid), "zcdp", "l2", rho=Fraction(1, 8))
     assert (made.smallest_secret, made.person, made.rho) == (4, None, Fraction(1, 8))
     assert made.per_smallest_secret().rho == Fraction(1, 2)
-    total = secrets_of(Lattice(np.array([[1, 1, 1]])), "household", 2)
-    assert Guarantee.from_secrets(total, kind="pure", distance="l1", epsilon=1).person == 4
+    total = Facts(Lattice(np.array([[1, 1, 1]])), protect="household", max_records=2)
+    assert promise(total, "pure", "l1", epsilon=Fraction(1)).person == 4
 
 
 @pytest.mark.parametrize(

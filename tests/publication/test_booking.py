@@ -99,6 +99,15 @@ class TestStepByStep:
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")
 
+    def test_a_promise_for_one_record_is_recorded(self, tmp_path: Path) -> None:
+        """Where nobody said how many records one person may have, the facts leave that out."""
+        book = Ledger.open(tmp_path / "records.db", create=True, needs_grants=False)
+        a_release(book, table=a_table(max_records=None)).save(tmp_path / "out")
+        held = book.reservation(DATA, "r1")
+        assert held is not None
+        assert (held.state, held.facts.protect, held.facts.max_records) == ("closed", "record", None)
+        assert book.verify() == []
+
     def test_the_card_says_what_had_been_granted_when_the_budget_was_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
         ledger.grant(DATA, kind="pure", epsilon="1/2", approver="B. Chair", reason="one table more")
         made = a_release(ledger)

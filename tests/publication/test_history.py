@@ -150,7 +150,7 @@ class TestFacts:
         held = ledger.reservation("d", "r1")
         assert held is not None
         for wrong in values:
-            broken = held.to_state("closed", facts=replace(held.facts, **{name: wrong}))
+            broken = replace(held, facts=replace(held.facts, **{name: wrong}))
             assert published_totals(broken, hf.Universe.product({"x": ["1"]})) is None
             exposed = release_exposure(a_plan(hf.margin("age")), [broken])
             assert [(one.releases, one.why_not.obstacle) for one in exposed.left_out] == [(("r1",), Obstacle.NOT_HELD)]
@@ -228,5 +228,5 @@ class TestExposed:
         assert held is not None
         values: list[Any] = [None, "", [], "text of another version", {}, {"alone": 3}]
         for said in values:
-            silent = held.to_state("closed", facts=replace(held.facts, exposed=said))
+            silent = replace(held, facts=replace(held.facts, exposed=said))
             assert str(exposed_text([silent])).startswith("r1: Not computed: ")

@@ -139,17 +139,7 @@ def grant(
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
     others = tuple(book.datasets())
-    book.grant(
-        dataset,
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        protect=protect,
-        approver=approver,
-        reason=reason,
-        legal=legal,
-        again=again,
-    )
+    book.grant(dataset, epsilon=epsilon, rho=rho, delta=delta, protect=protect, approver=approver, reason=reason, legal=legal, again=again)
     if others and dataset not in others:  # a name that was misspelt is a new account, with nothing spent
         print(new_dataset_sentence(others), file=sys.stderr)
     _print_balance(book, dataset, as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidConstraint
 from holdfast.invariants.constraints import (
     Areas,
@@ -89,13 +89,13 @@ def _constraint_of(given: Mapping[str, Json]) -> Constraint:
             columns = _texts(given["columns"])
             made = replace(margin(*columns) if columns else total(), groupings=_groupings(given))
         case "subset" if given["condition"] is not None:
-            made = replace(subset(_text(given["condition"]), by=_texts(given["by"])), groupings=_groupings(given))
+            made = replace(subset(read_as(str, given["condition"]), by=_texts(given["by"])), groupings=_groupings(given))
         case "subset":
-            made = subset(_text(given["column"]), _texts(given["codes"]), by=_texts(given["by"]))
+            made = subset(read_as(str, given["column"]), _texts(given["codes"]), by=_texts(given["by"]))
             node = given["node"]  # only a name: the codes say what is under it
             made = replace(made, groupings=_groupings(given), node=node if isinstance(node, str) else None)
         case "areas":
-            made = areas(_text(given["column"]), dict(_named_codes(given["sets"])), by=_texts(given["by"]))
+            made = areas(read_as(str, given["column"]), dict(_named_codes(given["sets"])), by=_texts(given["by"]))
         case "linear":
             made = _linear(given)
         case _:
@@ -107,21 +107,19 @@ def _constraint_of(given: Mapping[str, Json]) -> Constraint:
 
 def _groupings(given: Mapping[str, Json]) -> tuple[Grouping, ...]:
     found = []
-    for one in _list(given.get("levels", ())):
-        if not isinstance(one, Mapping):
-            raise TypeError
-        found.append(Grouping(_text(one["level"]), _text(one["column"]), tuple(_named_codes(one["units"]))))
+    for one in (read_as(dict, one) for one in read_as(list, given.get("levels", []))):
+        found.append(Grouping(read_as(str, one["level"]), read_as(str, one["column"]), tuple(_named_codes(one["units"]))))
     return tuple(found)
 
 
 def _linear(given: Mapping[str, Json]) -> Linear:
     from scipy.sparse import csr_array
 
-    width, columns, data, ends = _whole(given["columns"]), [], [], [0]
-    for row in _list(given["rows"]):
-        for place, value in map(_list, _list(row)):
-            columns.append(_whole(place))
-            data.append(_whole(value))
+    width, columns, data, ends = read_as(int, given["columns"]), [], [], [0]
+    for row in read_as(list, given["rows"]):
+        for place, value in (read_as(list, one) for one in read_as(list, row)):
+            columns.append(read_as(int, place))
+            data.append(read_as(int, value))
         ends.append(len(columns))
     if any(not 0 <= column < width for column in columns):
         raise ValueError
@@ -130,32 +128,14 @@ def _linear(given: Mapping[str, Json]) -> Linear:
     return linear(matrix, None if names is None else _texts(names), [values] if isinstance(values, int) else values)
 
 
-def _list(value: Json) -> Sequence[Json]:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    return value
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _whole(value: Json) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value
-
-
 def _texts(value: Json) -> list[str]:
-    return [_text(one) for one in _list(value)]
+    return [read_as(str, one) for one in read_as(list, value)]
 
 
 def _values(value: Json) -> list[int] | int | None:
-    return [_whole(one) for one in value] if isinstance(value, list | tuple) else None if value is None else _whole(value)
+    return [read_as(int, one) for one in value] if isinstance(value, list) else None if value is None else read_as(int, value)
 
 
 def _named_codes(value: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name, codes in map(_list, _list(value)):
-        yield _text(name), tuple(_texts(codes))
+    for name, codes in (read_as(list, one) for one in read_as(list, value)):
+        yield read_as(str, name), tuple(_texts(codes))

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerBroken
 from holdfast.ledger.ids import LedgerId
 from holdfast.ledger.releases import ReleaseFacts
-from holdfast.ledger.values import Charge, read_object
+from holdfast.ledger.values import Charge
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
@@ -54,7 +54,7 @@ class Event:
     @property
     def facts(self) -> ReleaseFacts:
         """Public facts of that release."""
-        return ReleaseFacts.read(read_object(self.payload["facts"]))
+        return ReleaseFacts.read(read_as(dict, self.payload["facts"]))
 
     @property
     def origin(self) -> str:

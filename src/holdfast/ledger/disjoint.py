@@ -3,9 +3,8 @@
 Two tables with different codes may hold the same people: codes can be shifted, exchanged or reformed. So the charges of all releases of a
 data set add up, unless the later release declares that it shares no person with the earlier one.
 
-Releases declared disjoint may still share a person over time: someone who leaves the people of one table may join those of the other. What
-that costs is at most half of a charge on each side where [theory T193] holds. It does not hold for pure noise in l2, where half of a move
-costs more than half of the charge, nor for real-valued answers, whose sensitivity says nothing about half of a move.
+Someone who leaves the people of one table may join those of the other. What that costs is at most half of a charge on each side where
+[theory T193] holds, and `ReleaseFacts.why_not_disjoint` says where it does not.
 """
 
 from __future__ import annotations

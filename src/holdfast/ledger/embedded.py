@@ -61,8 +61,8 @@ class NewLedger:
         found = self.open_found()
         if found is not None:
             found.check(dataset, release_id, charge, facts)
-        elif (problem := Account(dataset).check_disjoint(charge, facts)) is not None:
-            raise problem  # it names releases, and there are none yet
+        else:
+            Account(dataset).check_disjoint(charge, facts)  # it may name releases, and there are none yet
 
     def make(self) -> Ledger:
         """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""

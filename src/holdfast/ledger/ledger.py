@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.ledger import replay
@@ -46,7 +46,7 @@ from holdfast.ledger.rows import (
 )
 from holdfast.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.ledger.store import Store, place_of, tables
-from holdfast.ledger.values import Charge, GrantKind, State, name_of, read_grant, read_object, text_of
+from holdfast.ledger.values import Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
 from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark
 
@@ -268,7 +268,7 @@ class Ledger:
         name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
         if not isinstance(charge, Charge) or not isinstance(facts, ReleaseFacts):
             raise InvalidParameter("reserve takes a Charge and ReleaseFacts. Got another type.")
-        plain = read_object(checked_facts(facts.to_fields()))
+        plain = read_as(dict, checked_facts(facts.to_fields()))
         facts = ReleaseFacts.read(plain)  # what could not be read again is not written
         replay.check_dataset(name, chain)
         replay.check_release_name(release, name if replay.needs_grants(chain) else None, chain)
@@ -281,15 +281,11 @@ class Ledger:
                 payload = {"protect": facts.protect or "person"}
                 events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
                 account.apply(events[-1])
-        problem = account.check_reserve(release, charge, facts)
-        if problem is not None:
-            raise problem
+        account.check_reserve(release, charge, facts)
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
         reservation = account.add(events[-1], charge, facts)
-        problem = account.check_amount(account.cost(charge))
-        if problem is not None:
-            raise problem
+        account.check_amount(account.cost(charge))
         return events, reservation
 
     def start_drawing(self, reservation: Reservation) -> Reservation:
@@ -330,9 +326,7 @@ class Ledger:
             state = target if isinstance(target, str) else target(current)
             if current.state == state:
                 return self._check_repeat(connection, current, payload)
-            problem = account.check_step(current, state)
-            if problem is not None:
-                raise problem
+            account.check_step(current, state)
             full: dict[str, Json] = {"reservation": current.seq, **payload}
             self._append(connection, last_event(connection, self._id), _day(), state, current.dataset, current.release_id, full)
             moved = account.move(current, state, full)

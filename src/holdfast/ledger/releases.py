@@ -6,10 +6,10 @@ Facts are checked when they are read and before they are written: whoever can wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_ratio
 from holdfast.lattices.norms import L1
@@ -27,7 +27,6 @@ from holdfast.ledger.values import (
     State,
     name_of,
     read_exact,
-    read_object,
     sum_text,
 )
 from holdfast.privacy.asked import Asked
@@ -60,12 +59,11 @@ class Granted:
     @classmethod
     def read(cls, said: Json) -> Granted:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
-        made = cls(**cast(Any, read_object(said)))
+        made = cls(**cast(Any, read_as(dict, said)))
         numbers = [read_exact(number) for number in (made.epsilon, made.rho, made.delta)]
         if made.kind not in GRANT_NEEDS or any(number is not None and number <= 0 for number in numbers):
             raise ValueError("no grants that Holdfast writes")
-        _text(made.approver)
-        _positive(made.grants)
+        _text(made.approver), _number(made.grants, 1)
         return made
 
     def to_fields(self) -> dict[str, Json]:
@@ -175,25 +173,13 @@ class Reservation:
         said = self.facts.costs
         return said if said is not None and said.per_distance.kind == said.smallest_secret.kind == self.charge.kind else None
 
-    def to_state(self, state: State, **changes: Any) -> Reservation:
-        """The same reservation, further on."""
-        return replace(self, state=state, **changes)
 
-
-def _unless_null(reader: Callable[[Json], object]) -> Callable[[Json], object]:
-    return lambda value: None if value is None else reader(value)
-
-
-def _if_understood(reader: Callable[[Json], object]) -> Callable[[Json], object]:
+def _if_understood(reader: Callable[[Json], object], value: Json) -> object:
     """None for what another version wrote."""
-
-    def read(value: Json) -> object:
-        try:
-            return reader(value)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return None
-
-    return read
+    try:
+        return reader(value)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _name(value: Json) -> str:
@@ -201,56 +187,38 @@ def _name(value: Json) -> str:
 
 
 def _text(value: Json, longest: int = MAX_TEXT) -> str:
-    if not isinstance(value, str) or len(value) > longest:
-        raise TypeError("not a text of this length")
-    return value
+    if len(read_as(str, value)) > longest:
+        raise ValueError("a text of another length")
+    return read_as(str, value)
 
 
-def _number(value: Json) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_RECORDS:
-        raise TypeError("not a number of records, or of a version")
-    return value
+def _number(value: Json, least: int = 0) -> int:
+    if not least <= read_as(int, value) <= MAX_RECORDS:
+        raise ValueError("not a number of records, or of a version")
+    return read_as(int, value)
 
 
-def _positive(value: Json) -> int:
-    if not _number(value):
-        raise ValueError("not above zero")
-    return _number(value)
-
-
-def _texts(value: Json) -> Mapping[str, str]:
-    return {name: _text(text) for name, text in read_object(value).items()}
-
-
-def _software(value: Json) -> Mapping[str, Json]:
-    for version in read_object(value).values():
-        _text(version) if isinstance(version, str) else _number(version)
-    return read_object(value)
-
-
-def _objects(value: Json) -> Sequence[Mapping[str, Json]]:
-    if not isinstance(value, list):
-        raise TypeError("not a list")
-    return [read_object(one) for one in value]
+def _versions(value: Json) -> dict[str, Json]:
+    return {name: _text(one) if isinstance(one, str) else _number(one) for name, one in read_as(dict, value).items()}
 
 
 _READERS: Mapping[str, Callable[[Json], object]] = {
     "protect": _name,
     "distance": lambda value: _text(value, MAX_NAME),
     "answers": lambda value: value,
-    "disjoint": _unless_null(Disjoint.read),
-    "revision_of": _unless_null(_name),
+    "disjoint": lambda value: None if value is None else Disjoint.read(value),
+    "revision_of": lambda value: None if value is None else _name(value),
     "mechanism": lambda value: _text(value, MAX_NAME),
-    "parameters": read_object,
-    "asked": _if_understood(Asked.from_fields),
-    "max_records": _positive,
-    "universe": read_object,
-    "constraints": _objects,
-    "costs": _if_understood(Costs.from_fields),
+    "parameters": lambda value: read_as(dict, value),
+    "asked": lambda value: _if_understood(Asked.from_fields, value),
+    "max_records": lambda value: _number(value, 1),
+    "universe": lambda value: read_as(dict, value),
+    "constraints": lambda value: [read_as(dict, one) for one in read_as(list, value)],
+    "costs": lambda value: _if_understood(Costs.from_fields, value),
     "exposed": lambda value: value,
     "stream_version": _number,
-    "software": _software,
+    "software": _versions,
     "grant": Granted.read,
-    "noise": _texts,
+    "noise": lambda value: {name: _text(text) for name, text in read_as(dict, value).items()},
     "other_records": _text,
 }

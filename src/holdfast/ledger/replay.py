@@ -81,9 +81,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     """The grant as it is recorded, or the refusal, raised. `again`: one that stands already may be given a second time."""
     same = next((grant for grant in account.grants if _is_same(grant, asked)), None)
     made = account.fit_grant(asked)
-    problem = account.check_grant(made)
-    if problem is not None:
-        raise problem
+    account.check_grant(made)
     if made.limit <= 0:
         raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
     if same is not None and not again:
@@ -117,7 +115,5 @@ def grant_to_take_back(account: Account, number: int | None) -> Grant:
         raise LedgerProblem(
             f"The grants of {account.dataset!r} are those of events {listed}. Say which one is taken back, by its number (--grant)."
         )
-    problem = account.check_take_back(found)
-    if problem is not None:
-        raise problem
+    account.check_take_back(found)
     return found

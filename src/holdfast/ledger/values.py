@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, cast, get_args
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_amount, format_exact, format_ratio, round_down, unit_in_last_place
 from holdfast.exact.parameters import Exact
@@ -122,7 +122,7 @@ class Charge:
     @classmethod
     def from_fields(cls, fields: Json) -> Charge:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
-        said = read_object(fields)
+        said = read_as(dict, fields)
         rho, kind = read_exact(said["rho"]), cast(ChargeKind, said["kind"])  # another kind is refused when the charge is made
         if (rho is None) is not (kind in UNCOUNTED) or said["delta"] is not None:
             raise ValueError("a charge needs rho and has no delta")
@@ -160,11 +160,9 @@ class Costs:
     @classmethod
     def from_fields(cls, fields: Json) -> Costs:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
-        said = read_object(fields)
-        more = said["secret_is_more"]
-        if not isinstance(more, bool):
-            raise TypeError("secret_is_more is true or false")
-        return cls(Charge.from_fields(said["per_distance"]), Charge.from_fields(said["smallest_secret"]), more)
+        said = read_as(dict, fields)
+        unit, secret = Charge.from_fields(said["per_distance"]), Charge.from_fields(said["smallest_secret"])
+        return cls(unit, secret, read_as(bool, said["secret_is_more"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,14 +201,7 @@ class Grant:
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact; without data set and time, which are columns of the event."""
         numbers = {name: format_ratio(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
-        return {
-            "kind": self.kind,
-            **numbers,
-            "protect": self.protect,
-            "approver": self.approver,
-            "reason": self.reason,
-            "legal": self.legal,
-        }
+        return {"kind": self.kind, **numbers, **{name: getattr(self, name) for name in ("protect", "approver", "reason", "legal")}}
 
     @classmethod
     def from_fields(cls, dataset: str, time: str, seq: int, fields: Mapping[str, Json]) -> Grant:
@@ -220,16 +211,23 @@ class Grant:
         needed = {*GRANT_NEEDS[kind], *(() if kind == "pure" else ("rho",))}
         if {name for name, value in numbers.items() if value is not None} != needed or any((value or 1) <= 0 for value in numbers.values()):
             raise ValueError("a grant has other parameters than its kind")
+        return cls.of(dataset, kind, numbers, fields, time, seq)
+
+    @classmethod
+    def of(
+        cls, dataset: str, kind: GrantKind, numbers: Mapping[str, Fraction | None], texts: Mapping[str, Json], time: str, seq: int = 0
+    ) -> Grant:
+        """With texts that are checked here."""
         return cls(
             dataset=dataset,
             kind=kind,
-            epsilon=numbers["epsilon"],
-            rho=numbers["rho"],
-            delta=numbers["delta"],
-            protect=name_of(fields["protect"], "protect"),
-            approver=text_of(fields["approver"], "approver"),
-            reason=text_of(fields["reason"], "reason"),
-            legal=None if fields["legal"] is None else text_of(fields["legal"], "legal"),
+            epsilon=numbers.get("epsilon"),
+            rho=numbers.get("rho"),
+            delta=numbers.get("delta"),
+            protect=name_of(texts["protect"], "protect"),
+            approver=text_of(texts["approver"], "approver"),
+            reason=text_of(texts["reason"], "reason"),
+            legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),
             time=time,
             seq=seq,
         )
@@ -266,18 +264,7 @@ def read_grant(
     numbers = {name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None}
     if kind == "approximate":
         numbers["rho"] = largest_rho(numbers["epsilon"], numbers["delta"])
-    return Grant(
-        dataset=dataset,
-        kind=kind,
-        epsilon=numbers.get("epsilon"),
-        rho=numbers.get("rho"),
-        delta=numbers.get("delta"),
-        protect=name_of(texts["protect"], "protect"),
-        approver=text_of(texts["approver"], "approver"),
-        reason=text_of(texts["reason"], "reason"),
-        legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),
-        time=time,
-    )
+    return Grant.of(dataset, kind, numbers, texts, time)
 
 
 def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
@@ -313,13 +300,6 @@ def sum_text(values: Iterable[Fraction]) -> str:
     total = sum(values, Fraction(0))
     text = str(format_ratio(total))
     return text if len(text) < _LONGEST else str(format_ratio(round_down(total, _SUM_DIGITS)))
-
-
-def read_object(value: Json) -> Mapping[str, Json]:
-    """A JSON object; TypeError for any other value."""
-    if not isinstance(value, Mapping):
-        raise TypeError("not an object")
-    return value
 
 
 def read_exact(text: Json) -> Fraction | None:

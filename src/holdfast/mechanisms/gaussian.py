@@ -72,6 +72,7 @@ class GeneralizedGaussian(ChainMechanism):
     levels: Shares | None
 
     name = "generalized-gaussian"
+    is_unbiased = True
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
         keys.Key("sigma_squared", keys.exact_number(), '"100"'),

@@ -59,6 +59,7 @@ class GeneralizedLaplace(ChainMechanism):
     per: str | None
 
     name = "generalized-laplace"
+    is_unbiased = has_long_tails = True
     run_file_keys = (
         keys.Key("epsilon", keys.budget, '"0.25"', required=True),
         keys.Key("norm", keys.one_of(*NORMS), '"l1"'),
@@ -133,6 +134,7 @@ class RoundedProjection(Mechanism):
     per: str | None
 
     name = "rounded-projection"
+    is_unbiased = has_long_tails = True
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:

@@ -42,6 +42,10 @@ class Mechanism(ABC):
     """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
     takes_answers: ClassVar[bool] = False
     """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
+    is_unbiased: ClassVar[bool] = False
+    """True if its noise is zero on average in every cell, whatever the data: pages say so."""
+    has_long_tails: ClassVar[bool] = False
+    """True if its noise is made of Laplace noise, whose tails are longer than normal ones of the same standard deviation."""
     per: str | None = DISTANCE
     """What the budget is for: the name of what the table protects, None for that until the table is known, or "distance". A mechanism
     that takes a budget for what the table protects has a field of this name, and `_convert`."""

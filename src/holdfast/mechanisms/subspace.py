@@ -43,7 +43,7 @@ class SubspaceMechanism(Mechanism):
     """In which distance the sensitivity counts."""
     of_projection: ClassVar[bool] = False
     """Whether it is the sensitivity of the query's projection, where that is known."""
-    takes_answers = True
+    takes_answers = is_unbiased = True
     per: str | None = None
 
     def sensitivity(self, grid: AnswerGrid) -> Fraction:
@@ -147,11 +147,14 @@ def _check_key(per: str | None) -> str | None:
     return per
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Laplace(SubspaceMechanism):
     """Laplace noise: one epsilon."""
 
     epsilon: Fraction
+    per: str | None
     norm = "l1"
+    has_long_tails = True
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
@@ -167,7 +170,6 @@ class _Laplace(SubspaceMechanism):
         return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedLaplace(_Laplace):
     """Independent Laplace noise, projected on the null space of the invariants.
 
@@ -177,12 +179,9 @@ class ProjectedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.1; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "projected-laplace"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedLaplace(_Laplace):
     """Laplace noise for the free part of the answers, extended to all of them.
 
@@ -192,11 +191,10 @@ class ExtendedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.3; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "extended-laplace"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Gaussian(SubspaceMechanism):
     """Gaussian noise: epsilon with delta, or rho."""
 
@@ -204,6 +202,7 @@ class _Gaussian(SubspaceMechanism):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
+    per: str | None
     norm = "l2"
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
@@ -260,7 +259,6 @@ class _Gaussian(SubspaceMechanism):
         return Channel(facts, Gaussian(sigma_squared), made)
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedGaussian(_Gaussian):
     """Independent Gaussian noise, projected on the null space of the invariants.
 
@@ -272,15 +270,9 @@ class ProjectedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.1; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "projected-gaussian"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedGaussian(_Gaussian):
     """Gaussian noise for the free part of the answers, extended to all of them.
 
@@ -290,10 +282,5 @@ class ExtendedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.3 and Corollary 3.6; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "extended-gaussian"
     of_projection = True

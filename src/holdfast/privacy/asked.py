@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.exact.formatting import format_exact
 
 DISTANCE = "distance"
@@ -49,12 +48,9 @@ class Asked:
     @classmethod
     def from_fields(cls, fields: Json) -> Asked:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
-        if not isinstance(fields, Mapping) or not isinstance(fields["parameters"], Mapping):
-            raise TypeError("a budget has parameters by name")
-        per, numbers = fields["per"], fields["parameters"]
-        if not isinstance(per, str | None):
-            raise TypeError("what a budget is for is a text")
-        return cls(per=per, **{name: Fraction(str(text)) for name, text in numbers.items()})
+        said = read_as(dict, fields)
+        numbers = {name: Fraction(read_as(str, text)) for name, text in read_as(dict, said["parameters"]).items()}
+        return cls(per=None if said["per"] is None else read_as(str, said["per"]), **numbers)
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {format_exact(value)}" for name, value in self.numbers.items())

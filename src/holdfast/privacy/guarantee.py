@@ -22,11 +22,11 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, NormName, norm_of
+from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, norm_of
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.parameters import budget, not_negative, probability
-from holdfast.privacy.secrets import Found, Secrets
+from holdfast.privacy.secrets import Found
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Status: TypeAlias = Literal["exact", "estimated"]
@@ -274,23 +274,6 @@ class Guarantee:
         # Pure with epsilon 0 is the promise of what depends on the kept totals alone: suppression.
         reader = probability if name == "delta" else not_negative if self.kind == "pure" else budget
         object.__setattr__(self, name, reader(value, name))
-
-    @classmethod
-    def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Norm | NormName, **others: Any) -> Guarantee:
-        """The guarantee with smallest secret, person, protect and max_records as `secrets_of` found them."""
-        norm = norm_of(distance, "distance")
-        value, status = secrets.smallest(norm)
-        return cls(
-            kind=kind,
-            distance=norm,
-            smallest_secret=value,
-            smallest_secret_status=status,
-            person=secrets.person(norm),
-            person_can_be_added=secrets.person_can_be_added,
-            protect=secrets.protect,
-            max_records=secrets.max_records,
-            **others,
-        )
 
     def cost(self, distance: Exact, *, delta: Exact | None = None) -> Promise:
         """What two tables at this distance are promised, rounded up.

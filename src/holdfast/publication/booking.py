@@ -410,8 +410,8 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     """Refuse to resume a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
     asked, said = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint), found.facts
-    others = {name: getattr(said, name) for name in ("asked", "costs", "distance", "exposed", "stream_version", "software", "grant")}
-    if replace(asked, **others, others=said.others) != said or Charge.of(plan.guarantee) != found.charge:
+    same = ("mechanism", "parameters", "protect", "max_records", "universe", "constraints", "revision_of", "answers", DISJOINT)
+    if any(getattr(asked, name) != getattr(said, name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 
 

@@ -54,8 +54,6 @@ POINTS = 24
 """Points of a curve."""
 SHOWN_ROWS = 60
 SCHEMA = "holdfast-cellkey/1"
-OTHER_RECORDS = "other_records"
-"""The fact of a release that says why its records are others than those of earlier data sets."""
 
 
 def check_fields(table: PerturbationTable, *, name: str, law: Design | None = None) -> dict[str, Any]:

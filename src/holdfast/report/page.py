@@ -17,6 +17,7 @@ from holdfast.exact.formatting import format_deviation, format_field, format_num
 from holdfast.report.frame import Say
 from holdfast.report.markup import capital, join, name, tag, text
 from holdfast.wording.budget import is_for_protected
+from holdfast.wording.errors import has_long_tails
 
 Card: TypeAlias = Mapping[str, Any]
 
@@ -28,8 +29,6 @@ UPPER_BOUND = "proved upper bounds"
 """How the basis begins where figures are not exact but never too small (wording/errors.py)."""
 
 STATUSES = ("exact", "estimated")
-LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"})
-"""Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
 PINNED = "pinned"
@@ -84,7 +83,7 @@ def step_of(card: Card) -> str | None:
 
 def wide_factor(card: Card) -> tuple[float, str]:
     """(standard deviations that hold 95 of 100, the law that says so): ln(20) / sqrt(2) under a Laplace law, and never below 1.96."""
-    return (2.12, "laplace") if card["mechanism"]["name"] in LAPLACE else (1.96, "normal")
+    return (2.12, "laplace") if has_long_tails(card["mechanism"]["name"]) else (1.96, "normal")
 
 
 def distance(card: Card, value: float) -> str:

@@ -52,6 +52,7 @@ from holdfast.report.page import (
 )
 from holdfast.report.parts import PageSection, Tile
 from holdfast.wording.constraints import kept_texts, labels_of
+from holdfast.wording.errors import is_unbiased
 from holdfast.wording.view import bias_rows
 
 WHOLE_KEPT, SHOWN_KEPT = 10, 3
@@ -60,12 +61,6 @@ SHOWN_EXPOSED = 5
 SHOWN_LEVELS = 12
 SHOWN_GROUPS = 5
 """Rows of tables: card.json and kept.csv have all. A short list of kept totals is shown whole, of a longer one only the first."""
-
-UNBIASED = frozenset(
-    {"generalized-laplace", "generalized-gaussian", "rounded-projection"}
-    | {"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian"}
-)
-"""Mechanisms whose noise is zero on average in every cell, whatever the data."""
 
 ALIKE = 0.9
 """The smallest standard deviation as a share of the largest, above which one of them stands for all."""
@@ -318,7 +313,7 @@ def _use(card: Card, facts: ReportFacts) -> PageSection:
     if is_bounded(card):
         bounded = (*(("use_exact",) if totals else ()), "use_bounded_sums", *shared, "use_bounded_ratio", "use_not_law")
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in bounded))
-    unbiased = card["mechanism"]["name"] in UNBIASED
+    unbiased = is_unbiased(card["mechanism"]["name"])
     names_of_lines = (
         *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),
         "use_levels" if card["expected_error"]["levels"] else "use_sums" if totals else "use_sums_free",

@@ -171,31 +171,18 @@ class Run:
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        common: dict[str, Any] = {
-            "protect": section.protect,
-            "max_records": section.max_records,
-            "name": section.name,
-            "query": section.query,
-        }
-        reading: dict[str, Any] = {name: getattr(section, name) for name in ("separator", "encoding", "sheet", "query_seconds")}
-        common |= {"allow_similar_codes": section.allow_similar_codes} | reading
+        options: tuple[str, ...] = ("separator", "encoding", "sheet", "query_seconds")
+        names = ("protect", "max_records", "name", "query", "allow_similar_codes", *options)
+        common: dict[str, Any] = {name: getattr(section, name) for name in names}
         if section.count is not None:
             cells, count = section.cells, section.count
             assert isinstance(cells, list)
+            common |= {"cell_key": section.cell_key, "public_columns": section.public_columns}
             if section.universe is not None:
-                common |= {
-                    "cell_key": section.cell_key,
-                    "public_columns": section.public_columns,
-                    "universe": self._listed_universe(section.universe),
-                }
-                return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
-            trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
-            common |= {
-                "cell_key": section.cell_key,
-                "public_columns": section.public_columns,
-                "hierarchies": trees,
-                "public": section.public,
-            }
+                common |= {"universe": self._listed_universe(section.universe)}
+            else:
+                how = Reading(**{name: common[name] for name in options})
+                common |= {"hierarchies": self._trees(lambda column: _codes_of(data, column, section.query, how)), "public": section.public}
             return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):

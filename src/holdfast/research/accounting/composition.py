@@ -14,18 +14,7 @@ only where the pair is in the relation of every release. Valid bounds at a delta
 All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
 distance r. `Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
 
-Releases on disjoint sets of cells, for each unit of distance. Let v be the difference of two tables with the same kept totals, v_i its part
-on the i-th set of cells, and let the i-th release use its own set only, with noise of its own. For one pair the losses add. Then
-
-    pure, l1          sum e_i |v_i|_1 <= max e_i  sum |v_i|_1 = max e_i |v|_1.
-    pure, l2          sum e_i |v_i|_2 <= sqrt(sum e_i^2) |v|_2 (Cauchy-Schwarz), and no less: in l2 parts that change together do add up.
-    zcdp, l2          sum rho_i |v_i|_2^2 <= max rho_i |v|_2^2.
-    zcdp, l1          sum rho_i |v_i|_1^2 <= max rho_i (sum |v_i|_1)^2 = max rho_i |v|_1^2.
-    approximate, l1   each part is (e_i r_i, delta_i h_(e_i)(r_i)), h_e(r) = (e^(e r) - 1) / (e^e - 1), r_i whole. h_e(r) grows with e for
-                      r >= 1. With e the largest, h_e is convex and h_e(0) = 0, so sum h_e(r_i) <= h_e(sum r_i): (max e_i, max delta_i).
-    approximate, l2   refused: r_1 + r_2 may exceed r.
-
-Where only one of the sets changes (one person who stays inside it), the cost is that set's own cost, which is at most this.
+Releases on disjoint sets of cells, for each unit of distance: `parallel`, proved in [theory T35].
 """
 
 from __future__ import annotations
@@ -317,7 +306,7 @@ def parallel(distance: Norm | NormName, *units: Promise) -> Promise:
     Given:       what each release promises for one unit of this distance (`Guarantee.per_distance()`), all of one kind. That the sets are
                  disjoint is the caller's to know: cells and kept totals decide it, and neither is in a promise.
     Guarantees:  valid for every pair of tables that lies in the relation of every release.
-    Reference:   module docstring.
+    Reference:   [theory T35].
     """
     norm, kinds = norm_of(distance, "distance"), sorted({unit.kind for unit in units})
     if len(kinds) != 1:
