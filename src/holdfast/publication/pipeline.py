@@ -143,7 +143,7 @@ def plan_release(
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
     asked = partial(ChargedAccount.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
     check = None if account is None else partial(asked, account)
-    made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
+    made = prepare(Facts.of(Declarations.of(table), keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     return made
