@@ -181,8 +181,8 @@ def example_of(name: str) -> Callable[[], Any]:
     """What makes the mechanism of this name, with the budget per unit of distance that its first key has as an example."""
     from holdfast.mechanisms.registry import mechanism_class
 
-    kind = mechanism_class(name)
-    budget = {key.name: key.example.strip('"') for key in kind.run_file_keys[:1]}
+    kind: Callable[..., Any] = mechanism_class(name)
+    budget = {key.name: key.example.strip('"') for key in mechanism_class(name).run_file_keys[:1]}
     return partial(kind, **budget, per="distance") if budget else kind
 
 

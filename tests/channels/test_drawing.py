@@ -27,6 +27,7 @@ from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
+from holdfast.tables import Declarations
 from tests.samplers.test_known_answers import DRAWN
 
 from .cases import CASES, COUNTS, GRID, KEEPS, MECHANISMS, table
@@ -164,7 +165,7 @@ class Pusher:
 
 
 def pushed(target: Target = Pushed()) -> Channel:  # noqa: B008
-    facts = Facts.of(table(), KEEPS["one sum"])
+    facts = Facts.of(Declarations.of(table()), KEEPS["one sum"])
     return Channel(facts, target, promise(facts, "pure", "l1", epsilon=Fraction(1)))
 
 

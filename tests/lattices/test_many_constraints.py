@@ -17,7 +17,7 @@ from holdfast.errors import RequestTooLarge
 from holdfast.invariants import conditions, rows
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import components, grids, levels, reduction
-from holdfast.lattices.margins import check_margins
+from holdfast.lattices.lattice import check_margins
 from holdfast.lattices.shapes.levels import is_below, maximal
 
 Ints = NDArray[np.int64]

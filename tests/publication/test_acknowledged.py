@@ -13,7 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun, NotAcknowledged
 from holdfast.ledger import Ledger
-from holdfast.publication.acknowledged import check_acknowledged
+from holdfast.publication.pipeline import check_acknowledged
 from holdfast.runfiles.runfile import load_run
 from tests.running import Run
 

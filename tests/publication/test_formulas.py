@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NotAcknowledged, VerificationFailed
-from holdfast.publication.acknowledged import check_acknowledged
+from holdfast.publication.pipeline import check_acknowledged
 from holdfast.publication.publication import Publication
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
 from holdfast.verification.verify import published_rows

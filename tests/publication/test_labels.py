@@ -17,6 +17,7 @@ from holdfast.publication.card import LabelInfo
 from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
+from holdfast.tables import Declarations
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
 from holdfast.wording.constraints import kept_texts, labels_of
 
@@ -354,7 +355,7 @@ def test_constraints_in_words(constraint, words):
     codes = {"county": ["17031", "17043", "18001"], "sex": ["F", "M"], "age": ["a", "b"]}
     table = hf.Table(hf.Universe.product(codes, hierarchies={"county": tree}), np.arange(12))
     named = table.with_labels({"sex": {"F": "women"}, "county": {"17": "Illinois"}}, {"county": "County", "sex": "Sex"})
-    facts = Facts.of(named, [constraint])
+    facts = Facts.of(Declarations.of(named), [constraint])
     assert kept_texts(facts.definitions, named.universe.labels) == [words]
     assert kept_texts(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
     assert kept_texts(facts.definitions, named.universe.labels, "identity") == []

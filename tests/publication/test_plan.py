@@ -90,7 +90,7 @@ class TestPublishedTotals:
         assert hf.plan(UNIVERSE, keep, LAPLACE).to_fields()["exposed"]["cells"] == 0
         plan = hf.plan(UNIVERSE, keep, LAPLACE, published_totals=[0, 4, 5, 3, 6])
         found = plan.to_fields()["exposed"]
-        assert found["names"] == ("a=x, b=p", "a=x, b=q")
+        assert found["names"] == ["a=x, b=p", "a=x, b=q"]
         snapshot(found["text"])
 
     def test_a_release_knows_its_totals(self) -> None:

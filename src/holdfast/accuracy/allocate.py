@@ -145,7 +145,7 @@ def allocate(
     if (rho is None) is not (goal == "targets"):
         said = "finds rho: leave it out" if goal == "targets" else "divides a budget: give rho, such as rho='1/10'"
         raise InvalidParameter(f"goal={goal!r} {said}.")
-    facts = Facts.of(table, keep)
+    facts = Facts.of(Declarations.of(table), keep)
     if facts.grid is not None:
         raise InvalidParameter("Budgets are divided for tables of counts. Real-valued answers have no levels.")
     wanted = read_workload(workload, "standard deviation" if goal == "targets" else "weight")

@@ -19,7 +19,7 @@ from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
-from holdfast.tables import Declarations, Table, Universe
+from holdfast.tables import Declarations, Universe
 from holdfast.tables.grid import AnswerGrid
 
 
@@ -46,9 +46,9 @@ class Facts:
     """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
 
     @classmethod
-    def of(cls, table: Table | Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
-        """From a table, of which only the declarations are read, or from a universe alone."""
-        if not isinstance(table, Table | Declarations | Universe):
+    def of(cls, table: Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
+        """From what is declared of a table, or from a universe alone."""
+        if not isinstance(table, Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
         universe = table if isinstance(table, Universe) else table.universe
         if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):

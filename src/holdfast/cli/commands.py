@@ -218,7 +218,8 @@ def plan(
         table = run.read_declarations()
     found = _allocate_budget(run, table, target) if target else None
     made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
-    check_folder_map(made, run.map)  # what the release would refuse
+    if run.map is not None:
+        check_folder_map(made, run.map)  # what the release would refuse
     said = _price(run, made, ledger, no_ledger)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))

@@ -39,9 +39,18 @@ from holdfast.ledger.embedded import find_ledger
 from holdfast.ledger.releases import Granted
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
-from holdfast.publication.folder import Output, output_problem, put_in_place
+from holdfast.publication.folder import (
+    TEMPORARY,
+    Output,
+    clear,
+    drop_lock,
+    lock_of,
+    output_problem,
+    put_in_place,
+    remove_leftovers,
+    take_lock,
+)
 from holdfast.publication.history import charge_facts, public_facts
-from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.publication.staged import card_digest, holds_release, remove_unfinished, unfinished_name

@@ -374,7 +374,7 @@ def diagnose(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    facts = Facts.of(table, keep)  # from here on no count can be reached
+    facts = Facts.of(Declarations.of(table), keep)  # from here on no count can be reached
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     if type(channel.target) not in DECAYS:

@@ -55,10 +55,8 @@ def map_request(file: str | os.PathLike[str] | None, code: str | None, level: st
     return MapRequest(Path(file), code, level)
 
 
-def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
+def check_folder_map(plan: Plan, request: MapRequest) -> None:
     """Refuse a map that could not be drawn, before anything is drawn: a bad file, no such property or level, codes of other areas."""
-    if request is None:
-        return
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release leaves counts out: there are no numbers of all areas for a map. Leave map out.", field="map")
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)

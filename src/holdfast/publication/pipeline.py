@@ -6,9 +6,12 @@ spend and gives the folder its name. `carry_out` is all of it for one order, or 
 
 from __future__ import annotations
 
+import itertools
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,11 @@ import numpy as np
 from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
-from holdfast.errors import HoldfastWarning, InvalidParameter
+from holdfast.errors import HoldfastWarning, InvalidParameter, NotAcknowledged
+from holdfast.exposure import Exposure
 from holdfast.invariants.constraints import Constraint
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
     EMBEDDED,
     Booked,
@@ -38,15 +41,16 @@ from holdfast.publication.booking import (
 )
 from holdfast.publication.card_content import compare_revision, release_info
 from holdfast.publication.folder import Output, try_to_write
-from holdfast.publication.listings import name_totals
-from holdfast.publication.maps import check_folder_map
+from holdfast.publication.listings import fixed_csv, name_totals
 from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
-from holdfast.publication.publication import Publication, PublishedTable, check_writable, complete
-from holdfast.publication.view import check_folder_view
+from holdfast.publication.publication import Publication, PublishedTable, check_extras, check_writable, complete
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
+from holdfast.wording.exposure import not_acknowledged_sentences
+
+ALLOW_EXPOSED = "release.allow_exposed"
 
 
 def release(
@@ -139,7 +143,7 @@ def plan_release(
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
     asked = partial(ChargedAccount.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
     check = None if account is None else partial(asked, account)
-    made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
+    made = prepare(Facts.of(Declarations.of(table), keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     return made
@@ -207,8 +211,7 @@ def carry_out(
         check_same(found, plan, order)
         return complete(begun, output, None)
     output.check()
-    check_folder_view(plan, output.view_base)
-    check_folder_map(plan, output.map)
+    check_extras(output, plan)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
@@ -234,3 +237,37 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
     about = release_info(order, private, booking)
     revision = None if order.revises is None else compare_revision(*order.revises, name_totals(facts.kept, totals))
     return Publication(plan, table, tuple(totals), exposure, about, revision, booking)
+
+
+def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | None = None, *, marked: bool = False) -> None:
+    """Raise NotAcknowledged if the kept totals fix another number of cells than is allowed: before anything is drawn or charged.
+
+    Counted are the cells that the kept totals fix whatever their values are. Identities fix cells too, and expose nothing, so these are not
+    counted. What the values of the totals pin is known after the draw only: it is counted apart, on card, pages and in exposed.csv.
+
+    Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes, with formulas
+                 marked if so.
+    Guarantees:  depends on the kept constraints and the list of cells alone. The list holds codes, no counts; no other file is touched.
+    """
+    cells = len(exposure.fixed)
+    if allowed is None or cells == allowed:
+        return
+    listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure, marked=marked))
+    told = not_acknowledged_sentences(cells, allowed, exposure.complete, listed)
+    raise NotAcknowledged(told, field=ALLOW_EXPOSED, details={"exposed": cells, "allowed": allowed, "list": listed})
+
+
+def _write_list(folder: Path, content: bytes) -> str | None:
+    """The name of a file with this content: `out-exposed.csv` beside `out`, or with a number where another file has that name."""
+    for number in itertools.count(1):
+        path = folder.absolute().with_name(f"{folder.name}-exposed{'' if number == 1 else f'-{number}'}.csv")
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+            return path.name
+        except FileExistsError:
+            if path.is_file() and path.read_bytes() == content:
+                return path.name
+        except OSError:
+            return None
+    raise AssertionError

@@ -349,7 +349,7 @@ def plan(
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)
-    facts = Facts.of(table, keep)
+    facts = Facts.of(Declarations.of(table), keep)
     declared = None if disjoint is None else Disjoint.read(disjoint)
     return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
 

@@ -322,8 +322,8 @@ class Publication(Frames):
         for the report. What was read from a folder is published already, and refused.
         """
         booking = self.booking
-        areas = map_request(map, map_code, map_level)
-        check_folder_map(self.plan, areas)
+        asked = (map, map_code, map_level)
+        areas = None if all(part is None for part in asked) else map_request(*asked)
         output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base, areas)
         booking.check_unpublished()
         check_writable(output, self.plan, self.id)
@@ -359,8 +359,15 @@ def check_writable(output: Output, plan: Plan, release_id: str) -> None:
     if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
         logger.warning("%s", formulas_warning(risky))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
-    check_folder_view(plan, output.view_base)
-    check_folder_map(plan, output.map)
+    check_extras(output, plan)
+
+
+def check_extras(output: Output, plan: Plan) -> None:
+    """Raise if a view or a map is asked for that could not be made."""
+    if output.view_base is not None:
+        check_folder_view(plan, output.view_base)
+    if output.map is not None:
+        check_folder_map(plan, output.map)
 
 
 def complete(booking: Booking, output: Output, release: Publication | None) -> str | None:

@@ -26,9 +26,8 @@ SHOWN_LAWS = 1
 
 def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
-    noise = tuple(noise_charts(plan.drawing, SHOWN_LAWS))
     if not table.published.all():
-        return ReportFacts(noise=noise)
+        return ReportFacts()
     sums = [sums_of(plan, table, level) for level in levels_of(plan)]
     grid = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
@@ -41,7 +40,7 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
         grid=grid,
         areas=areas,
         example=facts.example_of(plan, table),
-        noise=noise,
+        noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.ledger.chain import read_head
 from holdfast.publication.card import Card
+from holdfast.publication.folder import TEMPORARY
 from holdfast.publication.given_files import CARD, MAX_JSON_BYTES, Unfit, check_json, read_plain
-from holdfast.publication.leftovers import TEMPORARY
 from holdfast.publication.public_files import file_problems
 
 if TYPE_CHECKING:

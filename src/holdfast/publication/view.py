@@ -471,10 +471,8 @@ def check_base(base: int) -> None:
         raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
 
 
-def check_folder_view(plan: Plan, base: int | None) -> None:
+def check_folder_view(plan: Plan, base: int) -> None:
     """Refuse a view in the output folder that might fail once the noise is drawn. The kept totals of the plan are known."""
-    if base is None:
-        return
     check_view(plan, base)
     assert plan.facts.published_totals is not None
     check_totals(plan.facts.kept, list(plan.facts.published_totals), base)

@@ -8,13 +8,12 @@ from markupsafe import Markup
 
 from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
-from holdfast.report.figures.errors import error_figure
+from holdfast.report.figures.errors import error_figure, relative_figure
 from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
-from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import capital, code, items, join, name, paragraph, table, tag, text

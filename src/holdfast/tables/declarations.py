@@ -20,6 +20,7 @@ from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
 from holdfast.tables.table import (
+    Table,
     check_listing,
     checked_columns,
     checked_max_records,
@@ -45,6 +46,14 @@ class Declarations:
     """They are public: a plan reads them."""
     grid: AnswerGrid | None = None
     """Where the table holds answers in steps of a grid, and no counts."""
+
+    @classmethod
+    def of(cls, table: Table | Declarations | Universe) -> Declarations | Universe:
+        """What is declared of a table: what goes on from here cannot reach its counts. Anything else as it is."""
+        if not isinstance(table, Table):
+            return table
+        own = (table.universe, table.count_name, table.protect, table.max_records, table.name, table.public_columns, table.grid)
+        return cls(*own)
 
     @classmethod
     def from_counts(
