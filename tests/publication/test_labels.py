@@ -11,9 +11,9 @@ import pytest
 import holdfast as hf
 from holdfast.accuracy.queries import coefficients
 from holdfast.accuracy.query_names import query_label
+from holdfast.card.card import LabelInfo
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
-from holdfast.publication.card import LabelInfo
 from holdfast.publication.release import Release
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run

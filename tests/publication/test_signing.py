@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from holdfast.card.card import Card
+from holdfast.card.problems import problems
 from holdfast.errors import InvalidParameter, KeyMisuse
-from holdfast.publication.card import Card, problems
 from holdfast.publication.signing import load_public_key, load_signing_key, sign_card, signature_holds
 from tests.report.cards import CARD, a_card
 

@@ -4,7 +4,7 @@ order, plan, price         what the office asks for, and what a release would do
 answer, pipeline           `hf.answer`, and the one way from a plan to a folder
 acknowledged, booking      before a draw: exposed cells that someone allowed; budget that the ledger reserves
 release, released          what was drawn, as values that never change; history: what the ledger keeps of it
-card (and its parts)       what was promised, in fields
+card_content               the card of a release, part by part
 folder, staged, publishing the folder, written whole or not at all; its files (public_files, listings, maps, signing) and leftovers
 given_files, rewritten     files that somebody else made, read without harm
 reading, sums, plots       what readers do with a publication; view: counts for print

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.card.answers import GridInfo
+from holdfast.card.card import SCHEMA_VERSION, Card, LabelInfo
 from holdfast.channels.layout import LevelLayout
 from holdfast.exposure import Exposure
-from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo
-from holdfast.publication.card_answers import GridInfo
 from holdfast.publication.plan import Plan, exposed_fields
 from holdfast.tables import Hierarchy
 from holdfast.wording.ledger import recorded_sentence

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.card.card import Card
+from holdfast.card.problems import other_version
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger.state import sync_folder
-from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import CARD, read_json_text
 from holdfast.publication.leftovers import BEFORE, TEMPORARY, LockProblem, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows

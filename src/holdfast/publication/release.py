@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.card.card import Card
 from holdfast.channels import Law
 from holdfast.display import shorten
 from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
-from holdfast.publication.card import Card
 from holdfast.publication.card_content import card_of
 from holdfast.publication.folder import Output
 from holdfast.publication.maps import check_folder_map, map_request

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.card.card import Card
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
@@ -27,7 +28,6 @@ from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas

@@ -19,13 +19,14 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from holdfast.card.card import Card
+from holdfast.card.problems import other_version, problems
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
-from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
     CARD,

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.card.fields import CardPart, Count, Text
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.publication.card_fields import CardPart, Count, Text
 from holdfast.tables.grid import AnswerGrid, Neighbours
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.publication.card import SCHEMA_FILE, Card, canonical_bytes, problems, schema, schema_text
+from holdfast.card.card import SCHEMA_FILE, Card, canonical_bytes, schema, schema_text
+from holdfast.card.problems import problems
 from tests.report.cards import CARD, a_card
 
 SIGNATURE = {"algorithm": "Ed25519", "public_key": "ab" * 32, "value": "cd" * 64}
@@ -23,7 +24,7 @@ def text_of(card: dict[str, Any]) -> str:
 
 class TestSchema:
     def test_the_file_is_what_the_models_give(self) -> None:
-        """If this fails after a change of the models: python -m holdfast.publication.card"""
+        """If this fails after a change of the models: python -m holdfast.card.card"""
         assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text()
         assert json.loads(schema_text()) == schema()
 

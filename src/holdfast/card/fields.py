@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import re
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
-from holdfast.publication.order import IDENTIFIER_PATTERN, is_day
+MAX_IDENTIFIER = 100
+IDENTIFIER_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 SIGNIFICANT_DIGITS = 6
 """Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
@@ -23,10 +28,32 @@ def _upward(value: float) -> float:
     return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value))) + 0.0
 
 
+def is_day(value: object) -> bool:
+    """Whether this text is a day of the calendar, as year-month-day."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return False
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
 def real_date(value: str) -> str:
     if not is_day(value):
         raise PydanticCustomError("date", "not a day of the calendar")
     return value
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once, each once. Linear: whoever made the file decides how many there are."""
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)
 
 
 def with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:

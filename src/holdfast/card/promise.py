@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from holdfast.publication.card_answers import AnswersInfo
-from holdfast.publication.card_fields import CardPart, Costs, Count, Text, Texts
+from holdfast.card.answers import AnswersInfo
+from holdfast.card.fields import CardPart, Costs, Count, Text, Texts
 
 
 class RelationInfo(CardPart):
