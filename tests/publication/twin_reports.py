@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import holdfast as hf
+from holdfast.card.card import Card
 from holdfast.publication.listings import shown_rows
 from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
@@ -13,5 +14,5 @@ from holdfast.report.report import report_html
 def with_the_numbers_of(first: Path, second: Path) -> bytes:
     """The report of one folder, made again with the published numbers of the other: all else that enters it is of the first."""
     one, other = hf.load(first), hf.load(second)
-    card = {**one.card, "files": {}, "signature": None}
+    card = Card.model_validate({**one.card, "files": {}, "signature": None})
     return report_html(card, shown_rows(one.kept_rows, one.plan.facts.kept, one.table.grid), report_facts(one.plan, other.table)).encode()

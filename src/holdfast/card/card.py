@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -32,12 +32,14 @@ from holdfast.card.fields import (
     with_holdfast,
 )
 from holdfast.card.promise import GuaranteeInfo
-from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM
+from holdfast.invariants.constraints import Constraint
+from holdfast.invariants.definitions import constraint_of
+from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM, Disjoint
 from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "4.0"
+SCHEMA_VERSION: Final = "4.0"
 """4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
 a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
@@ -63,6 +65,12 @@ class GrantInfo(CardPart):
     grants: Annotated[int, Field(ge=1)] = Field(description="How many grants there were.")
     approver: Text = Field(description="Who approved the last of them.")
 
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Those that were granted, by name."""
+        named = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: value for name, value in named.items() if value is not None}
+
 
 class DisjointInfo(CardPart):
     """A declaration that no person is in this table and in those of earlier releases of the data set. Nothing proves it."""
@@ -71,6 +79,10 @@ class DisjointInfo(CardPart):
         alias="from", description="Identifiers of the earlier releases."
     )
     because: Annotated[Text, Field(max_length=MAX_BECAUSE)] = Field(description="Why no person is in both, as the office gave it.")
+
+    @classmethod
+    def of(cls, given: Disjoint) -> DisjointInfo:
+        return cls.model_validate(given.to_fields())
 
 
 class ReleaseInfo(CardPart):
@@ -129,14 +141,8 @@ class LabelInfo(CardPart):
     )
 
     @classmethod
-    def fields_of(cls, labels: Labels) -> list[dict[str, Any]]:
-        return [
-            {"column": of.column, "name": of.name, "by": list(of.by), "codes": [[list(codes), label] for codes, label in of.codes.items()]}
-            for of in labels.columns
-        ]
-
-    def labels(self) -> ColumnLabels:
-        return ColumnLabels(self.column, self.name, self.by, dict(self.codes))
+    def of(cls, given: ColumnLabels) -> LabelInfo:
+        return cls(column=given.column, name=given.name, by=given.by, codes=tuple(given.codes.items()))
 
 
 class PublicColumn(CardPart):
@@ -176,6 +182,10 @@ class TableInfo(CardPart):
     )
     grid: GridInfo | None = Field(description="Where the table holds real-valued answers: their grid; null for counts.")
 
+    def read_labels(self) -> Labels:
+        """The labels as a table has them."""
+        return Labels(tuple(ColumnLabels(given.column, given.name, given.by, dict(given.codes)) for given in self.labels))
+
 
 class Revision(CardPart):
     """An earlier release of the same population that this one revises."""
@@ -185,10 +195,15 @@ class Revision(CardPart):
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 
 
+ZerosStatus: TypeAlias = Literal["open", "applied", "none"]
+
+
 class ZerosInfo(CardPart):
     """Cells that take no noise because a kept total is 0 and counts are not negative."""
 
-    status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
+    status: ZerosStatus = Field(
+        description="'applied' if there are such cells; 'none' if all cells are drawn; 'open' in a plan that knows no totals yet."
+    )
     rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept constraints and totals.")
     cells: Count = Field(description="How many there are, without those that the kept totals fix whatever their values are.")
     under: Count = Field(
@@ -214,6 +229,10 @@ class KeptInfo(CardPart):
     independent: Count = Field(description="How many of the kept sums do not follow from the others.")
     free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")
     zeros: ZerosInfo
+
+    def read_constraints(self) -> tuple[Constraint, ...]:
+        """The constraints and identities as the office declared them. Raises InvalidConstraint where a definition is none."""
+        return tuple(map(constraint_of, self.definitions))
 
 
 class ExposedInfo(CardPart):
@@ -318,11 +337,18 @@ class LevelSpread(CardPart):
     largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
+ErrorFound: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
+
+
 class ExpectedError(CardPart):
     """How far released counts are from the true ones, known from the law alone; no true error is in it."""
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
-    basis: Text = Field(description="How it was found: exact, bound, approximation or simulation of the public law.")
+    found: ErrorFound = Field(
+        description="How it was found: 'upper bound' is never below the true one, 'estimated' is from draws of the public law, 'not "
+        "estimated' would take too long; 'unknown' depends on the counts."
+    )
+    basis: Text = Field(description="The same in words, with the error of an estimate.")
     relative_error: Spread | None = Field(
         description="Relative standard error of figures that were estimated from draws of the public law; 0 for exact ones and bounds, "
         "null where the draws were too few to say."
@@ -390,17 +416,9 @@ class Card(CardPart):
         """The same card, of CSV files in which formulas are marked."""
         return self.model_copy(update={"release": self.release.model_copy(update={"formulas": "marked"})})
 
-    def with_files(self, files: dict[str, Any]) -> Card:
+    def with_files(self, files: dict[str, FileInfo]) -> Card:
         """The same card with the checksums of these files."""
-        return self.model_copy(update={"files": {name: FileInfo.model_validate(info) for name, info in files.items()}})
-
-    def to_json(self) -> str:
-        """The text of card.json: fields in the order of the schema, two blanks of indent, a newline at the end."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as `json.loads(card.to_json())` gives them."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_copy(update={"files": files})
 
     @classmethod
     def from_json(cls, text: str) -> Card:
@@ -415,6 +433,19 @@ class Card(CardPart):
             error = PydanticCustomError("digits", "more digits than a card has")
             raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (), "input": None}])
         return card
+
+
+class PlanInfo(CardPart):
+    """What can be said of a release before any count is looked at: the parts of its card, with the totals' values left open."""
+
+    cells: Count = Field(description="Number of cells of the table.")
+    kept: KeptInfo = Field(description="What will hold exactly.")
+    exposed: ExposedInfo = Field(description="Cells that the kept totals publish exactly, as far as it is known.")
+    mechanism: MechanismInfo = Field(description="How the noise is made.")
+    sampler: SamplerInfo = Field(description="How the noise will be drawn from its law.")
+    guarantee: GuaranteeInfo = Field(description="The promise.")
+    expected_error: ExpectedError = Field(description="How far released counts will be from the true ones, by the law alone.")
+    disjoint: DisjointInfo | None = Field(description="Earlier releases with which this one would be declared to share no person.")
 
 
 def canonical_bytes(card: Card) -> bytes:

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.card.card import Card
+from holdfast.card.view import ViewInfo
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exposure.cells import Exposure
-from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
@@ -40,7 +40,6 @@ from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
-from holdfast.tables.labels import Labels
 from holdfast.wording.guarantee import is_paragraph_of
 
 Ints = NDArray[np.int64]
@@ -109,9 +108,8 @@ class Recomputed:
     def card_problems(self) -> Iterator[str]:
         """Fields that do not follow from the rest."""
         given = self.card
-        revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
         said = given.to_dict()
-        made = make_card(self.plan, self.exposure, said["release"], revision, given.software).to_dict()
+        made = make_card(self.plan, self.exposure, given.release, given.kept.revision, given.software).to_dict()
         for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
             del made[name], said[name]
         if given.release.allow_exposed not in (None, len(self.exposure.fixed)):
@@ -197,13 +195,12 @@ class Recomputed:
         except HoldfastError:
             return None
 
-    def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
+    def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: ViewInfo | None = None) -> Iterator[str]:
         """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
-        fields = {**self.card.to_dict(), "files": {}, "signature": None}
         kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
         made = {
-            "statement.html": statement_html(fields, view),
-            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas, view)),
+            "statement.html": statement_html(self.card, view),
+            "report.html": report_html(self.card, kept_rows, report_facts(self.plan, self.table, areas, view)),
         }
         for name, page in made.items():
             if pages[name] != page.encode():
@@ -212,11 +209,10 @@ class Recomputed:
 
 def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
     """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
-    constraints = tuple(constraint_of(given) for given in card.kept.definitions)
+    constraints = card.kept.read_constraints()
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
-    labels = Labels(tuple(given.labels() for given in said.labels))
-    cells = replace(universe, support=said.universe, labels=labels).with_hierarchies(trees)
+    cells = replace(universe, support=said.universe, labels=said.read_labels()).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
     for name, values in columns.items():
         if len(values) != len(cells):
