@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.card.card import SCHEMA_VERSION, Card, schema
 from holdfast.card.fields import SIGNIFICANT_DIGITS
@@ -61,62 +62,84 @@ def _in_text(kind: str, loc: Sequence[int | str], values: Any) -> str:
     if kind == "date":
         return f"{_path(path)}: found text that is no day of the calendar, expected year-month-day."
     if kind == "software":
-        return f"{_path(path)}: found an object without some of {', '.join(node['required'])}, expected all of them."
-    found = f"a list of {len(values)}" if isinstance(values, list) and "prefixItems" in node else _kind_of(values)
+        return f"{_path(path)}: found an object without some of {', '.join(node.required)}, expected all of them."
+    found = f"a list of {len(values)}" if isinstance(values, list) and node.prefix_items else _kind_of(values)
     return f"{_path(path)}: found {found}, expected {_expected_kind(node)}."
 
 
-def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Mapping[str, Any]]:
-    """The longest start of a location that is a place in a card, and the schema of that place: the rest names members of unions."""
-    whole = schema()
-    node: Mapping[str, Any] = whole
-    path: list[int | str] = []
+class Node(BaseModel):
+    """A place in the schema of a card, as far as words are made of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ref: str | None = Field(default=None, alias="$ref")
+    defs: dict[str, Node] = Field(default={}, alias="$defs")
+    any_of: tuple[Node, ...] = Field(default=(), alias="anyOf")
+    type: str = "object"
+    const: str | None = None
+    enum: tuple[str, ...] = ()
+    minimum: float | None = None
+    pattern: str | None = None
+    min_length: int | None = Field(default=None, alias="minLength")
+    prefix_items: tuple[Node, ...] = Field(default=(), alias="prefixItems")
+    items: Node | None = None
+    properties: dict[str, Node] = {}
+    pattern_properties: dict[str, Node] = Field(default={}, alias="patternProperties")
+    additional_properties: Node | bool = Field(default=True, alias="additionalProperties")
+    required: tuple[str, ...] = ()
+
+    def members(self) -> tuple[Node, ...]:
+        """The place itself, or what may stand there instead."""
+        if self.ref is not None:
+            return _whole().defs[self.ref.rsplit("/", 1)[-1]].members()
+        return tuple(leaf for member in self.any_of for leaf in member.members()) if self.any_of else (self,)
+
+    def inside(self, part: int | str) -> Node | None:
+        """The place of an entry; None where there is none."""
+        if isinstance(part, int):
+            return dict(enumerate(self.prefix_items)).get(part, self.items)
+        # Names of a free object are either all allowed or of one pattern.
+        free = [*self.pattern_properties.values(), self.additional_properties]
+        inner = self.properties.get(part, free[0])
+        return None if isinstance(inner, bool) else inner
+
+
+@functools.cache
+def _whole() -> Node:
+    return Node.model_validate(schema())
+
+
+def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Node]:
+    """The longest start of a location that is a place in a card, and that place: the rest names members of unions."""
+    node, path = _whole(), list[int | str]()
     for part in loc:
-        if part == "[key]":
-            break
-        inner = next(filter(None, (_inside(member, part) for member in _members(node, whole))), None)
+        inner = None if part == "[key]" else next(filter(None, (member.inside(part) for member in node.members())), None)
         if inner is None:
             break
         node = inner
         path.append(part)
-    members = _members(node, whole)
-    return tuple(path), members[0] if len(members) == 1 else {"anyOf": members}
+    members = node.members()
+    return tuple(path), members[0] if len(members) == 1 else Node(anyOf=members)
 
 
-def _members(node: Mapping[str, Any], whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if "$ref" in node:
-        node = whole["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return [leaf for member in node["anyOf"] for leaf in _members(member, whole)] if "anyOf" in node else [node]
-
-
-def _inside(node: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:
-    if isinstance(part, int):
-        return dict(enumerate(node.get("prefixItems", ()))).get(part, node.get("items"))
-    # Names of a free object are either all allowed or of one pattern.
-    free = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
-    inner = node.get("properties", {}).get(part, free[0])
-    return inner if isinstance(inner, Mapping) else None
-
-
-def _expected_kind(node: Mapping[str, Any]) -> str:
-    if "anyOf" in node:
-        return " or ".join(dict.fromkeys(map(_expected_kind, node["anyOf"])))
-    if "const" in node:
-        return f"the text {_quote_name(node['const'])}"
-    if "enum" in node:
-        return "one of " + ", ".join(map(_quote_name, node["enum"]))
-    at_least = f" of at least {node['minimum']:g}" if "minimum" in node else ""
-    if node["type"] == "string" and "pattern" in node:
-        return f"text of the form {node['pattern']}"
-    if node["type"] == "string" and "minLength" in node:
+def _expected_kind(node: Node) -> str:
+    if node.any_of:
+        return " or ".join(dict.fromkeys(map(_expected_kind, node.any_of)))
+    if node.const is not None:
+        return f"the text {_quote_name(node.const)}"
+    if node.enum:
+        return "one of " + ", ".join(map(_quote_name, node.enum))
+    if node.type == "string" and node.pattern is not None:
+        return f"text of the form {node.pattern}"
+    if node.type == "string" and node.min_length is not None:
         return "text that is not empty"
-    if "prefixItems" in node:
-        return f"a list of {len(node['prefixItems'])}"
-    return f"{_KINDS[node['type']]}{at_least}"
+    if node.prefix_items:
+        return f"a list of {len(node.prefix_items)}"
+    return f"{_KINDS[node.type]}{'' if node.minimum is None else f' of at least {node.minimum:g}'}"
 
 
-def _key_text(node: Mapping[str, Any]) -> str:
-    patterns = node.get("patternProperties")
+def _key_text(node: Node) -> str:
+    patterns = node.pattern_properties
     return f"names of the form {' or '.join(patterns)}" if patterns else "names that are not empty"
 
 

@@ -469,8 +469,9 @@ def interval(
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
     with working("Computing"):
-        fields = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
-    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
+        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
+    fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.named(cut))))
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from holdfast.verification.recompute import ONLY_SIGNED
 from holdfast.wording.verification import cell_key_sentences, verified_sentences
@@ -34,7 +34,7 @@ class Verified:
     """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
     def __str__(self) -> str:
-        return "\n".join(verified_sentences(asdict(self)))
+        return "\n".join(verified_sentences(self))
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ class VerifiedCellKeys(Verified):
     method: str = "cell keys"
 
     def __str__(self) -> str:
-        return "\n".join(cell_key_sentences(asdict(self)))
+        return "\n".join(cell_key_sentences(self, self.tables))
