@@ -58,7 +58,7 @@ def measure(case: Case) -> Row:
     table = hf.Table.from_counts(frame, list(columns), "people")
     plan = hf.plan(table, [hf.margin(column) for column in case.kept], case.mechanism)
     release = draw(plan, table, Order("bench"))
-    card = release.card.to_dict()
+    card = release.card
     kept_rows = shown_rows(release.kept_rows, plan.facts.kept, release.table.grid)
     marks = [time.process_time()]
     facts = report_facts(release.plan, release.table)

@@ -108,7 +108,7 @@ def test_every_chain_is_pickled_with_its_assessment(name: str) -> None:
     (chain,) = chain_samplers(((name, Grid((3, 3))),), L1Laplace(Fraction(1)), Fraction(3, 100))
     again = pickle.loads(pickle.dumps(chain))
     assert isinstance(chain.assessment, Assessment)
-    assert again.assessment.to_fields() == chain.assessment.to_fields()
+    assert (again.assessment.steps, again.assessment.eta) == (chain.assessment.steps, chain.assessment.eta)
     assert np.array_equal(again.assessment.curve.meetings.times, chain.assessment.curve.meetings.times)
     values = []
     for each in (chain, again):

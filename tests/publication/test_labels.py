@@ -13,13 +13,13 @@ from holdfast.accuracy.queries import coefficients
 from holdfast.accuracy.query_names import query_label
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
-from holdfast.publication.card import LabelInfo
+from holdfast.invariants.definitions import constraint_of
 from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Declarations
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.wording.constraints import kept_texts, labels_of
+from holdfast.wording.constraints import kept_texts
 
 CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
 RUN = """\
@@ -356,9 +356,9 @@ def test_constraints_in_words(constraint, words):
     table = hf.Table(hf.Universe.product(codes, hierarchies={"county": tree}), np.arange(12))
     named = table.with_labels({"sex": {"F": "women"}, "county": {"17": "Illinois"}}, {"county": "County", "sex": "Sex"})
     facts = Facts.of(Declarations.of(named), [constraint])
-    assert kept_texts(facts.definitions, named.universe.labels) == [words]
-    assert kept_texts(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
-    assert kept_texts(facts.definitions, named.universe.labels, "identity") == []
+    assert kept_texts(facts.constraints, named.universe.labels) == [words]
+    assert kept_texts(map(constraint_of, facts.definitions), named.universe.labels) == [words]  # from a card
+    assert kept_texts(facts.constraints, named.universe.labels, "identity") == []
 
 
 def test_constraints_on_pages_and_in_plans(work):

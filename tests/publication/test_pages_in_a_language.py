@@ -77,10 +77,10 @@ def released(name: str, release_id: str) -> Publication:
 @pytest.mark.parametrize("name", [*MADE, "a grid"])
 def test_pages_have_no_word_of_their_own(name: str) -> None:
     release = released(name, "r1")
-    said = release.card.to_dict()
-    card = {**said, "release": {**said["release"], "language": LANGUAGE}}
+    whole = release.card
+    card = whole.model_copy(update={"release": whole.release.model_copy(update={"language": LANGUAGE})})
     facts = report_facts(release.plan, release.table)
-    known = words(json.dumps([card, release.kept_rows, CODES])) | NAMES
+    known = words(json.dumps([release.card.to_dict(), release.kept_rows, CODES])) | NAMES
     for html in (statement_html(card), report_html(card, release.kept_rows, facts)):
         text = re.sub("<style>.*?</style>", "", html, flags=re.DOTALL)
         assert words(Page(text).text) - {word for given in known for word in (given, given.capitalize())} == set()

@@ -133,9 +133,11 @@ class TestContent:
         keep = [hf.margin("a"), hf.total(), hf.identity(hf.subset("a = 'x' and b = 'p'"))]
         plan = hf.plan(UNIVERSE, keep, LAPLACE)
         kept = plan.to_fields()["kept"]
+        assert [given["type"] for given in kept.pop("definitions")] == ["margin", "margin", "subset"]
         assert kept == {
             "constraints": ["margin(a)", "total"],
             "identities": ["subset(a = 'x' and b = 'p')"],
+            "revision": None,
             "totals": 4,
             "independent": 3,
             "free_dimensions": 2,
@@ -163,7 +165,7 @@ class TestContent:
         assert {m["name"]: m["standard_deviation"] for m in fields["margins"]} == {
             "total of the table": 0,
             "by a": 0,
-            "by b": margins["b"],
+            "by b": pytest.approx(margins["b"], rel=1e-5),
         }
 
     def test_a_margin_of_which_not_all_sums_were_looked_at_says_so(self) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.card.card import Card
 from holdfast.errors import InvalidParameter
-from holdfast.publication.card import Card
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
 from holdfast.publication.publication import Publication, PublishedTable

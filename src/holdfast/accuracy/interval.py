@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,7 @@ from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
 from holdfast.tables.grid import AnswerGrid
-from holdfast.wording.intervals import ends_text
+from holdfast.wording.intervals import PlainInterval, ends_text
 
 Ints = NDArray[np.int64]
 End = Fraction | int | float
@@ -42,11 +42,16 @@ class Interval:
     covered: float | None = None
     doubt: float = 0.0
 
+    @property
+    def plain(self) -> PlainInterval:
+        """In plain numbers, for screens and JSON."""
+        numbers = zip((self.published, self.low, self.high), self.doubles.values(), strict=True)
+        published, low, high = (end if isinstance(end, int) else double if math.isfinite(end) else None for end, double in numbers)
+        return PlainInterval(published, low, high, self.method, self.covered, self.doubt)
+
     def to_fields(self) -> dict[str, Any]:
-        """As plain values: whole numbers as they are, others as `doubles`, None for what is not finite."""
-        ends = {name: getattr(self, name) for name in self.doubles}
-        plain = {name: end if isinstance(end, int) else self.doubles[name] if math.isfinite(end) else None for name, end in ends.items()}
-        return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
+        """The same as plain values."""
+        return asdict(self.plain)
 
     @property
     def doubles(self) -> dict[str, float]:
@@ -55,8 +60,7 @@ class Interval:
         return {"published": float(self.published), "low": _double(self.low, -side), "high": _double(self.high, side)}
 
     def __repr__(self) -> str:
-        fields = self.to_fields()
-        return f"Interval({ends_text(fields['low'], fields['high'])}, level {self.level!r}, {self.method})"
+        return f"Interval({ends_text(self.plain.low, self.plain.high)}, level {self.level!r}, {self.method})"
 
 
 def _double(value: End, side: int) -> float:

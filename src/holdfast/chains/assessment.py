@@ -78,19 +78,6 @@ class Assessed:
     def steps_per_sweep(self) -> int:
         return self.steps // self.sweeps
 
-    def to_fields(self) -> dict[str, str | int]:
-        """As plain values, for cards."""
-        return {
-            "kernel": self.kernel,
-            "steps": self.steps,
-            "sweeps": self.sweeps,
-            "pairs": self.pairs,
-            "lag": self.lag,
-            "median_meeting": self.median,
-            "largest_meeting": self.largest,
-            "eta": str(self.eta),
-        }
-
     @property
     def largest_sweeps(self) -> int:
         """`largest` in sweeps, rounded up."""

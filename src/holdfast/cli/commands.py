@@ -326,7 +326,7 @@ def release(
     from holdfast.publication.pipeline import for_table
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording import describe
-    from holdfast.wording.guarantee import guarantee_fields
+    from holdfast.wording.guarantee import guarantee_info
     from holdfast.wording.ledger import charged_sentence
     from holdfast.wording.samplers import long_draw_sentence
 
@@ -352,7 +352,7 @@ def release(
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
-        print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
+        print(json.dumps({**fields, "guarantee": guarantee_info(made.guarantee).to_dict()}, indent=2))
         return
     moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
     kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
@@ -470,8 +470,9 @@ def interval(
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
     with working("Computing"):
-        fields = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
-    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
+        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
+    fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.named(cut))))
 
 
 @app.command()

@@ -21,9 +21,9 @@ def asked_intervals(
     level: float,
     simultaneous: bool,
     **how: Any,
-) -> dict[str, Any]:
-    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin.
-    `nonnegative`: whether it was used; None where it cannot be.
+) -> tuple[Intervals, bool | None]:
+    """What the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin; and whether it
+    was used that counts are not below 0, None where it cannot be.
     """
     given = {name: other for name, other in others.items() if other is not None}
     if bool(where) == bool(by) or (by and given):
@@ -31,7 +31,7 @@ def asked_intervals(
             "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages need --where."
         )
     cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
-    return {**_compute_intervals(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
+    return _compute_intervals(source, where, by, given, level, simultaneous, **how), cut
 
 
 def _compute_intervals(

@@ -4,7 +4,7 @@ order, plan, price         what the office asks for, and what a release would do
 answer, pipeline           `hf.answer`, and the one way from a plan to a folder
 booking                    budget that the ledger reserves before a draw; history: what it keeps of the release
 publication                what was drawn or read, as values that never change, and what readers do with it
-card (and its parts)       what was promised, in fields
+card_content               the card of a publication, part by part
 folder, staged             the folder, written whole or not at all; its files (public_files, listings, maps, signing)
 given_files, rewritten     files that somebody else made, read without harm
 sums, plots, view          sums of cells, figures, and counts for print

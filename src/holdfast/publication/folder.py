@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.card.card import Card, FileInfo
+from holdfast.card.problems import other_version
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger.shared_files import wait_for
 from holdfast.ledger.state import sync_folder
-from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import CARD, read_json_text
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
@@ -102,22 +103,22 @@ def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
         for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
             save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
-        write_synced(temporary / VIEW_FILE, view.to_json().encode())
-    beside = None if view is None else view.to_fields()
+        write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
+    beside = None if view is None else view.info
     write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
     exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
-    write_synced(temporary / "statement.html", statement_html(card.to_dict(), beside).encode())
+    write_synced(temporary / "statement.html", statement_html(card, beside).encode())
     kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)
     areas = None
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())
         areas = folder_areas((temporary / MAP_FILE).read_bytes(), release.plan, release.table)
     facts = report_facts(release.plan, release.table, areas, beside)
-    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, facts).encode())
+    write_synced(temporary / "report.html", report_html(card, kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = sign_card(made, key)
@@ -268,9 +269,9 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _checksum(path: Path) -> dict[str, str | int]:
+def _checksum(path: Path) -> FileInfo:
     with open(path, "rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
+        return FileInfo(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 
 
 def put_in_place(temporary: Path, output: Output) -> None:

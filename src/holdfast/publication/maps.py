@@ -92,7 +92,7 @@ def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     """The code of each area, and those there are."""
     codes = [feature.code(code) for feature in given.features]
     if not any(found is not None for found in codes):
-        known = sorted({name for feature in given.features for name in feature.properties})
+        known = sorted({name for feature in given.features for name in feature.codes})
         raise InvalidParameter(f"No area of the map has a property {code!r}. Properties: {', '.join(map(repr, known)) or 'none'}.")
     if len(codes) > MOST_AREAS:
         raise InvalidParameter(f"The map has {len(codes):,} areas; {MOST_AREAS:,} are drawn at most. Draw a coarser level.")

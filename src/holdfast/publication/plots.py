@@ -112,7 +112,7 @@ class Plot:
     def _errors(self, kind: str, spreads: Sequence[SpreadFacts]) -> Figure:
         if self._plan.covariance is None:
             raise _unknown()
-        basis = self._plan.to_fields()["expected_error"]["basis"]
+        basis = self._plan.info.expected_error.basis
         return error_figure(self._say, kind, spreads, basis, self._noun)
 
 

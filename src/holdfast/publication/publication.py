@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from holdfast.accuracy.interval_sets import Intervals, interval_of, intervals_of
 from holdfast.accuracy.queries import LEVEL, Query
 from holdfast.accuracy.simulated import Simulated, simulated_errors
+from holdfast.card.card import Card, ReleaseInfo, Revision
 from holdfast.channels import Law
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import IdenticalRelease
 from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
-from holdfast.publication.card import Card, ReleaseInfo, Revision
 from holdfast.publication.card_content import make_card
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.listings import name_totals, number_column

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.card.view import ViewInfo
 from holdfast.publication import figure_facts as facts
 from holdfast.publication.figure_facts import MOST_COLUMNS, MOST_ROWS
 from holdfast.publication.noise_charts import noise_charts
@@ -24,7 +25,7 @@ SHOWN_LAWS = 1
 """Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
-def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
+def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: ViewInfo | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
     if not table.published.all():
         return ReportFacts()

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from holdfast.card.fields import IDENTIFIER_PATTERN, is_day
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.constraints import Areas, Linear, Subset
@@ -30,7 +31,7 @@ from holdfast.ledger.values import MAX_NAME, name_of
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import DISTANCE
-from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
+from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
 from holdfast.tables.formats import FORMATS

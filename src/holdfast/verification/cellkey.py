@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from holdfast.card.fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.publication.card_fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
 from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, perturbed_fields
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, parse_json, read_json_text

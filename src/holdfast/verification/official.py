@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from holdfast.card.card import Card
 from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.exact.formatting import format_exact
@@ -26,7 +27,6 @@ from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid
-from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
 from holdfast.publication.publication import Publication
 from holdfast.tables import Table, Universe

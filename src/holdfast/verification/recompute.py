@@ -12,20 +12,20 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.card.card import Card
+from holdfast.card.view import ViewInfo
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
-from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas
@@ -38,7 +38,6 @@ from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
-from holdfast.tables.labels import Labels
 from holdfast.wording.guarantee import is_paragraph_of
 from holdfast.wording.verification import cell_key_sentences, verified_sentences
 
@@ -109,7 +108,7 @@ class Verified:
     """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
     def __str__(self) -> str:
-        return "\n".join(verified_sentences(asdict(self)))
+        return "\n".join(verified_sentences(self))
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class VerifiedCellKeys(Verified):
     method: str = "cell keys"
 
     def __str__(self) -> str:
-        return "\n".join(cell_key_sentences(asdict(self)))
+        return "\n".join(cell_key_sentences(self, self.tables))
 
 
 def is_same_version(card: Card) -> bool:
@@ -233,14 +232,13 @@ def read_areas(again: Publication, area_map: bytes) -> AreasFacts | None:
 
 
 def page_problems(
-    again: Publication, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None
+    again: Publication, pages: dict[str, bytes], areas: AreasFacts | None = None, view: ViewInfo | None = None
 ) -> Iterator[str]:
     """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
-    fields = {**again.card.to_dict(), "files": {}, "signature": None}
     kept_rows = shown_rows(again.kept_rows, again.plan.facts.kept, again.table.grid)
     made = {
-        "statement.html": statement_html(fields, view),
-        "report.html": report_html(fields, kept_rows, report_facts(again.plan, again.table, areas, view)),
+        "statement.html": statement_html(again.card, view),
+        "report.html": report_html(again.card, kept_rows, report_facts(again.plan, again.table, areas, view)),
     }
     for name, page in made.items():
         if pages[name] != page.encode():
@@ -252,11 +250,10 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     The table is None where cells are suppressed and there are too many to find one: then what the values of the totals expose is not
     known. Raises HoldfastError where the card cannot be that of any release.
     """
-    constraints = tuple(constraint_of(given) for given in card.kept.definitions)
+    constraints = card.kept.read_constraints()
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
-    labels = Labels(tuple(given.labels() for given in said.labels))
-    cells = replace(universe, support=said.universe, labels=labels).with_hierarchies(trees)
+    cells = replace(universe, support=said.universe, labels=said.read_labels()).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
     for name, values in columns.items():
         if len(values) != len(cells):

@@ -19,13 +19,15 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from holdfast.card.card import Card
+from holdfast.card.problems import other_version, problems
+from holdfast.card.view import ViewInfo
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
-from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
     CARD,
@@ -42,9 +44,9 @@ from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.publication import Publication, value_columns
-from holdfast.publication.rewritten import arrange_like, is_csv_of
+from holdfast.publication.rewritten import is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
-from holdfast.publication.view import VIEW, VIEW_FILE, fields_text, made_again, solver_here
+from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
@@ -286,30 +288,40 @@ def _recomputed_problems(place: Path, again: Publication, solution: Array | None
     if areas is None and MAP_FILE in again.card.files:
         yield f"{MAP_FILE} is no map of this release, or holds more than its outlines and codes"
     elif is_same_version(again.card) and not of_card and not of_view:  # of a card that is no card of a release no page can be made
-        yield from page_problems(again, content, areas, _view_fields(place, again.card))
+        yield from page_problems(again, content, areas, _view_info(place, again.card))
 
 
 def _content(place: Path, card: Card, name: str) -> bytes:
     return _read_guarded(name, partial(read_plain, place / name, card.files[name].bytes))
 
 
-def _view_fields(place: Path, card: Card) -> Any:
-    """What view.json says; None where there is no view."""
+def _view_value(place: Path, card: Card) -> Any:
+    """What view.json holds; None where there is no view."""
     return None if VIEW_FILE not in card.files else _read_guarded(VIEW_FILE, lambda: parse_json(read_json_text(place / VIEW_FILE)))
+
+
+def _view_info(place: Path, card: Card) -> ViewInfo | None:
+    """What view.json says, once it was found to be one; None where there is no view."""
+    said = _view_value(place, card)
+    return None if said is None else ViewInfo.model_validate(said)
 
 
 def _view_problems(place: Path, again: Publication) -> Iterator[str]:
     """A publication view in the folder that does not follow from the table."""
     card = again.card
-    said = _view_fields(place, card)
-    if said is None:
+    if VIEW_FILE not in card.files:
         return
+    if wrong := form_problems(_view_value(place, card)):
+        yield from wrong
+        return
+    said = _view_info(place, card)
+    assert said is not None
     view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
-        yield f"{VIEW_FILE} does not belong to a publication view of this release"
+        yield NO_VIEW
         return
     wrong = list(view.file_problems(said, same_text=is_same_version(card), same_software=is_same_software(card)))
-    if not wrong and _content(place, card, VIEW_FILE) != fields_text(arrange_like(said, view.to_fields())).encode():
+    if not wrong and _content(place, card, VIEW_FILE) != said.to_json().encode():
         wrong.append(f"{VIEW_FILE} is not written as Holdfast writes it")
     yield from wrong
     for form in FORMATS.values():
@@ -350,10 +362,9 @@ def _name_unchecked(place: Path, card: Card, solution: Array | None) -> Iterator
         yield "exposure, because counts of a large table are left out"
     if card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
-    if VIEW_FILE in card.files:
-        solver = _view_fields(place, card)["solver"]
-        if solver is not None and not (is_same_software(card) and solver == solver_here()):
-            yield "cells and biases of the publication view beyond what must hold, because another solver found them"
+    view = _view_info(place, card)
+    if view is not None and view.solver is not None and not (is_same_software(card) and view.solver == solver_here()):
+        yield "cells and biases of the publication view beyond what must hold, because another solver found them"
 
 
 def _fail(found: list[str]) -> NoReturn:

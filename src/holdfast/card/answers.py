@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.card.fields import CardPart, Count, Text
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.publication.card_fields import CardPart, Count, Text
 from holdfast.tables.grid import AnswerGrid, Neighbours
 
 
@@ -31,9 +31,9 @@ class GridInfo(CardPart):
     )
 
     @classmethod
-    def fields_of(cls, grid: AnswerGrid) -> dict[str, object]:
-        exact = {name: None if value is None else format_exact(value) for name, value in (("l1", grid.l1), ("l2_squared", grid.l2_squared))}
-        return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid, "moved": grid.moved}
+    def of(cls, grid: AnswerGrid) -> GridInfo:
+        l1, l2_squared = (None if value is None else format_exact(value) for value in (grid.l1, grid.l2_squared))
+        return cls(places=grid.places, l1=l1, l2_squared=l2_squared, neighbours=grid.neighbours, on_grid=grid.on_grid, moved=grid.moved)
 
     def grid(self) -> AnswerGrid:
         """InvalidParameter where no grid is like that."""
