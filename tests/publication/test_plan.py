@@ -12,6 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidConstraint, InvalidParameter, NothingLeft
 from holdfast.publication.plan import MAX_MARGIN_CODES
+from holdfast.tables.measure import COUNTS
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
@@ -26,7 +27,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     def __init__(self, universe: hf.Universe) -> None:
         self._universe, self._count_name, self._protect, self._max_records, self._name = universe, "n", "household", 3, "sealed"
         self._public_columns: Any = {}
-        self._grid = None
+        self._measure = COUNTS
 
     @property
     def counts(self) -> NoReturn:

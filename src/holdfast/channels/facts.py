@@ -19,7 +19,7 @@ from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import COUNTS, Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Facts:
     zeros: Zeros | None = None
     columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Public columns of the table, one whole number for each cell: bounds may come from them."""
-    grid: AnswerGrid | None = None
-    """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
+    measure: Measure = COUNTS
+    """What the table's numbers are; of answers, how far one person can move them, too."""
 
     @classmethod
     def of(cls, table: Table | Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
@@ -56,8 +56,8 @@ class Facts:
         moves = lattice(universe, constraints)
         if isinstance(table, Universe):
             return cls(moves, constraints)
-        own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
-        return cls(moves, constraints, table.protect, table.max_records, table.count_name, table.name, **own)
+        said = (table.protect, table.max_records, table.count_name, table.name)
+        return cls(moves, constraints, *said, columns=dict(table.public_columns), measure=table.measure)
 
     @property
     def universe(self) -> Universe:
@@ -114,8 +114,7 @@ class Facts:
         """
         if self.lattice.universe is not None and (self.constraints or not self.kept.rows):
             left_out = [] if self.zeros is None else [{"zeros": RULE, "cells": self.zeros.digest}]
-            grid = [] if self.grid is None else [{"grid": self.grid.places}]
-            named = [self.universe.digest(), self.definitions, *left_out, *grid]
+            named = [self.universe.digest(), self.definitions, *left_out, *self.measure.digest_fields]
             return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks
         found = sorted((int(block.cells.min()), json.dumps(block.shape.fields), block.cells.ravel()) for block in blocks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.channels.layout import LevelLayout
 from holdfast.exposure import Exposure
 from holdfast.publication.card import SCHEMA_VERSION, Card, LabelInfo
-from holdfast.publication.card_answers import GridInfo
+from holdfast.publication.card_answers import grid_fields
 from holdfast.publication.plan import Plan, exposed_fields
 from holdfast.tables import Hierarchy
 from holdfast.wording.ledger import recorded_sentence
@@ -52,7 +52,7 @@ def make_card(
         "public_columns": [{"name": name, "values": facts.columns[name].tolist()} for name in plan.guarantee.exposed.columns],
         "hierarchies": [_tree_fields(*pair) for pair in universe.hierarchies.items()] if by_levels else [],
         "labels": LabelInfo.fields_of(universe.labels),
-        "grid": None if facts.grid is None else GridInfo.fields_of(facts.grid),
+        "grid": grid_fields(facts.measure),
     }
     made = {
         "schema_version": SCHEMA_VERSION,

@@ -55,7 +55,7 @@ def public_facts(
         "max_records": own.max_records,
         "universe": universe_facts(own.universe),
         "constraints": own.definitions,
-        "costs": None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
+        "costs": Costs.of(plan.guarantee).to_fields() if own.measure.whole and plan.guarantee.status != "estimated" else None,
         "exposed": release_exposure(plan, before, name).to_fields(),
         "stream_version": STREAM_VERSION,
         "software": dict(software),
@@ -103,15 +103,15 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
     if older or large:
         left_out.append(LeftOut((*older, *large), WhyNot(Obstacle.TOO_MANY, cells=MAX_JOINED_CELLS, limit=MAX_JOINED)))
-    if together is not None and plan.facts.grid is not None:  # values of answers, which may be negative, pin nothing more
+    if together is not None and not plan.facts.measure.nonnegative:  # values that may be negative pin nothing more
         together = replace(together, of_answers=True, values_missing=())
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
 def _is_alike(release: Reservation, own: Facts) -> bool:
     """Whether kept totals of both are sums over cells of one kind."""
-    if own.grid is None or ANSWERS not in release.facts:
-        return own.grid is None and ANSWERS not in release.facts
+    if own.measure.nonnegative or ANSWERS not in release.facts:
+        return own.measure.nonnegative and ANSWERS not in release.facts
     said = release.facts.get("universe")
     return isinstance(said, Mapping) and said.get("digest") == own.universe.digest()
 

@@ -32,6 +32,8 @@ LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-lap
 """Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
+COUNTED = {"moved": 0, "on_grid": True}
+"""What the card would say of a grid of counts: nothing is rounded."""
 PINNED = "pinned"
 """The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
@@ -94,8 +96,8 @@ def distance(card: Card, value: float) -> str:
 
 def moved_text(card: Card) -> str:
     """Invariants whose true values the grid does not have; nothing where there are none."""
-    grid = card["table"]["grid"]
-    return "" if grid is None or not grid["moved"] else say_of(card)("page.moved", count=card["kept"]["totals"], moved=grid["moved"])
+    moved = (card["table"]["grid"] or COUNTED)["moved"]
+    return say_of(card)("page.moved", count=card["kept"]["totals"], moved=moved) if moved else ""
 
 
 def without_noise(card: Card) -> Markup:
@@ -105,8 +107,7 @@ def without_noise(card: Card) -> Markup:
 
 def is_rounded(card: Card) -> bool:
     """Whether noise was added to answers as rounded to the grid, and not to the answers themselves."""
-    grid = card["table"]["grid"]
-    return grid is not None and not grid["on_grid"]
+    return not (card["table"]["grid"] or COUNTED)["on_grid"]
 
 
 def noun(card: Card) -> str:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from holdfast.tables.columns import CountColumn
 from holdfast.tables.counting import observed_cells
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.listing import read_declared, read_listed
+from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source
 from holdfast.tables.table import (
     check_listing,
@@ -43,8 +43,7 @@ class Declarations:
     name: str | None = None
     public_columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """They are public: a plan reads them."""
-    grid: AnswerGrid | None = None
-    """Where the table holds answers in steps of a grid, and no counts."""
+    measure: Measure = COUNTS
 
     @classmethod
     def from_counts(

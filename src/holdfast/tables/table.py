@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, list_names, shorten
-from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
-from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
+from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
+from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
 from holdfast.tables.formats import save_frame
 from holdfast.tables.frames import Frames
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
+from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
@@ -42,15 +42,15 @@ class Table(Frames):
                  `counts`, `frame`, `to_arrow`, `to_pandas`, `to_polars` and `save`: not by repr or str, and a table cannot be pickled.
                  Tables are equal only to themselves.
                  Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
-                 With a `grid`, these are no counts but real-valued answers in steps of the grid (`hf.answer`): they may be negative.
+                 Where an AnswerGrid is the `measure`, these are real-valued answers in its steps (`hf.answer`): they may be negative.
     """
 
     __slots__ = (
         "_cell_keys",
         "_count_name",
         "_counts",
-        "_grid",
         "_max_records",
+        "_measure",
         "_name",
         "_protect",
         "_public_columns",
@@ -69,12 +69,12 @@ class Table(Frames):
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: AnswerGrid | None = None,
+        measure: Measure = COUNTS,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
         own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, grid)
+        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, measure)
 
     def _fill(
         self,
@@ -86,23 +86,14 @@ class Table(Frames):
         max_records: int | None,
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: AnswerGrid | None = None,
+        measure: Measure = COUNTS,
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
             )
-        if grid is not None:
-            _check_answers(counts, grid)
-        elif np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
-            raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
-        if exact_total(counts if grid is None else np.abs(counts)) >= COUNT_LIMIT:
-            if grid is not None:
-                raise RequestTooLarge(
-                    f"All answers together are 2^62 steps of {grid.step_text} or more, so that sums could overflow. Use fewer places."
-                )
-            raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
+        measure.check(counts)
         if cell_keys is not None:
             _check_cell_keys(cell_keys, counts)
         if count in universe.columns:
@@ -111,7 +102,7 @@ class Table(Frames):
         self._counts: NDArray[np.int64] = read_only(counts)
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._count_name = count
-        self._grid = grid
+        self._measure = measure
         self._protect = checked_protect(protect)
         self._max_records = checked_max_records(max_records)
         self._name = name
@@ -282,9 +273,9 @@ class Table(Frames):
         return self._max_records
 
     @property
-    def grid(self) -> AnswerGrid | None:
-        """Where these are answers in steps of a grid: the grid; None for counts."""
-        return self._grid
+    def measure(self) -> Measure:
+        """What the numbers are: counts, or steps of the grid of real-valued answers."""
+        return self._measure
 
     @property
     def name(self) -> str | None:
@@ -335,11 +326,6 @@ class Table(Frames):
         raise ConfidentialTable(
             "A table cannot be pickled: the pickle would hold its confidential counts. Use table.save(path) and protect the file."
         )
-
-
-def _check_answers(steps: NDArray[np.int64], grid: AnswerGrid) -> None:
-    if np.any(steps <= -COUNT_LIMIT) or np.any(steps >= COUNT_LIMIT):
-        raise RequestTooLarge(f"An answer is 2^62 steps of {grid.step_text} or more away from 0. Use fewer places.")
 
 
 def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:

@@ -28,6 +28,7 @@ from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
 from holdfast.publication.card import Card
+from holdfast.publication.card_answers import measure_of
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas
@@ -167,7 +168,8 @@ class Recomputed:
     def exposed_problems(self, said: bytes) -> Iterator[str]:
         """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
         if self.totals is not None:
-            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid, marked=self.card.marks_formulas) == said
+            marked, measure = self.card.marks_formulas, self.table.measure
+            right = exposed_csv(self.exposure, self.totals, self.card.table.count, measure, marked=marked) == said
         else:
             listed = csv.reader(io.StringIO(said.decode(), newline=""))
             right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)
@@ -177,7 +179,7 @@ class Recomputed:
     def kept_problems(self, said: bytes) -> Iterator[str]:
         """kept.csv, whose totals were read and found right."""
         kept = self.plan.facts.kept
-        if kept_csv(kept, _listed_totals(kept, self.kept_rows), self.table.grid, marked=self.card.marks_formulas) != said:
+        if kept_csv(kept, _listed_totals(kept, self.kept_rows), self.table.measure, marked=self.card.marks_formulas) != said:
             yield f"{KEPT_FILE} is not written as Holdfast writes it"
 
     def csv_problems(self, frame: Any) -> Iterator[str]:
@@ -200,7 +202,7 @@ class Recomputed:
     def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
         """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
         fields = {**self.card.to_dict(), "files": {}, "signature": None}
-        kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
+        kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.measure)
         made = {
             "statement.html": statement_html(fields, view),
             "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas, view)),
@@ -221,9 +223,9 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     for name, values in columns.items():
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
-    own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
-    facts = Facts(lattice(cells, constraints), constraints, said.protect, said.max_records, said.count, said.name, **own)
-    if facts.grid is not None and facts.grid.moved > card.kept.totals:
+    declared = (said.protect, said.max_records, said.count, said.name)
+    facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid))
+    if facts.measure.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
@@ -237,7 +239,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
         plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
     )
     shown = None if mechanism.publishes_cells else published
-    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells, facts.grid)
+    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells, facts.measure)
     return Recomputed(card, plan, made, table, found, listed)
 
 
