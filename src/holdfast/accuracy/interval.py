@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.accuracy.error_laws import ErrorLaws, Method, Reach
+from holdfast.accuracy.error_laws import Method, Reach
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
@@ -66,13 +66,6 @@ def _double(value: End, side: int) -> float:
     if side * nearest < side * value:
         return math.nextafter(nearest, side * math.inf)
     return nearest
-
-
-def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, level: float, nonnegative: bool) -> Interval:
-    """For a sum with whole coefficients."""
-    cells = np.flatnonzero(wanted)
-    found = laws.of(cells, wanted[cells]).reach(1 - level)
-    return around(facts, (cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])), found, level, nonnegative)
 
 
 def around(facts: Facts, published: Sum, found: Reach, level: float, nonnegative: bool) -> Interval:

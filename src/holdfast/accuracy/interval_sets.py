@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative, sum_interval
+from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells
 from holdfast.accuracy.query_names import margin_labels, query_label, query_name
@@ -71,7 +71,9 @@ def interval_of(
         return ratio_interval(drawing, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
     if nonnegative:
         check_nonnegative(drawing.channel.facts, wanted)
-    return sum_interval(drawing.channel.facts, laws, counts, wanted, float(level), nonnegative)
+    cells = np.flatnonzero(wanted)
+    published = cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])
+    return around(drawing.channel.facts, published, laws.of(cells, wanted[cells]).reach(1 - level), float(level), nonnegative)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

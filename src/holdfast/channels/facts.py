@@ -47,17 +47,14 @@ class Facts:
     @classmethod
     def of(cls, table: Table | Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
         """From a table, of which only the declarations are read, or from a universe alone."""
-        if not isinstance(table, Table | Declarations | Universe):
+        if not isinstance(table, Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
-        universe = table if isinstance(table, Universe) else table.universe
         if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):
             raise InvalidConstraint(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
         constraints = tuple(keep)
-        moves = lattice(universe, constraints)
-        if isinstance(table, Universe):
-            return cls(moves, constraints)
-        said = (table.protect, table.max_records, table.count_name, table.name)
-        return cls(moves, constraints, *said, columns=dict(table.public_columns), measure=table.measure)
+        made = Declarations(table) if isinstance(table, Universe) else table
+        said = (made.protect, made.max_records, made.count_name, made.name)
+        return cls(lattice(made.universe, constraints), constraints, *said, columns=dict(made.public_columns), measure=made.measure)
 
     @property
     def universe(self) -> Universe:

@@ -92,7 +92,7 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     answers with answers over the same cells.
     """
     before = list_published(earlier)
-    alike = [release for release in before if _is_alike(release, plan.facts)]
+    alike = [release for release in before if _is_alike(release, plan)]
     answers = tuple(release.release_id for release in before if release not in alike)
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
@@ -108,12 +108,12 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
-def _is_alike(release: Reservation, own: Facts) -> bool:
+def _is_alike(release: Reservation, plan: Plan) -> bool:
     """Whether kept totals of both are sums over cells of one kind."""
-    if own.measure.nonnegative or ANSWERS not in release.facts:
-        return own.measure.nonnegative and ANSWERS not in release.facts
+    if plan.guarantee.answers is None or ANSWERS not in release.facts:
+        return plan.guarantee.answers is None and ANSWERS not in release.facts
     said = release.facts.get("universe")
-    return isinstance(said, Mapping) and said.get("digest") == own.universe.digest()
+    return isinstance(said, Mapping) and said.get("digest") == plan.facts.universe.digest()
 
 
 def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[str]]:

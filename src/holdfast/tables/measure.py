@@ -39,8 +39,9 @@ class Measure(ABC):
     whole:                 whether values are whole numbers: ends of intervals are then, too, and a law has a bar for each of them.
     nonnegative:           whether no value is below 0: a total of 0 then makes its cells 0, and totals can pin cells.
     places:                values are multiples of a step of 2^-places.
-    on_grid:               whether the true values of every data set are such multiples, so that nothing is rounded.
-    moved:                 how many kept totals were rounded; 0 before they are known.
+    on_grid:               whether the true values of every data set are such multiples: nothing is rounded, or charged for it.
+    moved:                 how many kept totals are no such multiples, and were rounded: a function of the true totals, which are
+                           published. 0 before they are known.
     """
 
     noun: ClassVar[str]
@@ -81,13 +82,19 @@ class Measure(ABC):
         """The values as doubles: exact up to 2^53 steps, and beyond to the nearest."""
         return np.ldexp(np.asarray(steps, dtype=np.float64), -self.places)
 
-    @abstractmethod
     def steps(self, text: str) -> int:
         """Read what `text` wrote; raise ValueError for anything else."""
+        found = int(text.replace(".", "", 1)) // 5**self.places if _DECIMAL.fullmatch(text) else 0
+        if self.text(found) != text:
+            raise ValueError("not a value of this grid")
+        return found
 
-    @abstractmethod
-    def number(self, text: str) -> Number:
-        """Read a value that others wrote, in their way; raise ValueError if it is not a number of this measure."""
+    def number(self, text: str) -> Fraction:
+        """Read a value that others wrote, in their way; raise ValueError if it is not a number, or not a whole one where all are."""
+        value = exact_value(text)
+        if value is None or (self.whole and value.denominator > 1):
+            raise ValueError("not a number")
+        return value
 
     @abstractmethod
     def column(self, steps: Ints, known: NDArray[np.bool_] | None = None) -> Any:
@@ -125,11 +132,6 @@ class Counts(Measure):
     places = moved = 0
     step = 1
 
-    def steps(self, text: str) -> int:
-        return int(text)
-
-    number = steps
-
     def column(self, steps: Ints, known: NDArray[np.bool_] | None = None) -> Any:
         return arrow_numbers(steps, known)
 
@@ -159,10 +161,6 @@ class AnswerGrid(Measure):
     l1, l2_squared:  the sensitivity of the answers, in values: the l1 distance, or the SQUARE of the l2 distance, of the answers of two
                      neighbours at most. One of the two: that which decides the noise.
     neighbours:      which data sets differ in one person; "declared" where whoever gave the sensitivity knows.
-    on_grid:         True says that the answers of every data set are multiples of the step: nothing is rounded, and nothing is charged
-                     for it.
-    moved:           how many invariants have a value that no multiples of the step have, so that it was rounded too: a function of the
-                     true invariants, which are published. 0 before they are known.
     """
 
     noun, published_noun = "answer", "value"
@@ -230,18 +228,6 @@ class AnswerGrid(Measure):
             advice = "Give it, or take Gaussian noise." if norm == "l1" else "Give it."
             raise InvalidParameter(f"{needed} sensitivity of the answers. {advice}", field="sensitivity")
         return self.l1 if norm == "l1" else self.l1**2
-
-    def steps(self, text: str) -> int:
-        if _DECIMAL.fullmatch(text):
-            value = Fraction(text) * 2**self.places
-            if value.denominator == 1 and self.text(value.numerator) == text:
-                return int(value.numerator)
-        raise ValueError("not a value of this grid")
-
-    def number(self, text: str) -> Number:
-        if (value := exact_value(text)) is None:
-            raise ValueError("not a number")
-        return value
 
     def column(self, steps: Ints, known: NDArray[np.bool_] | None = None) -> Any:
         import decimal

@@ -48,16 +48,13 @@ def compare_with(
     """(how many official totals were compared, differences). `moves`: the lattice of the release."""
     measure = measure_of(card.table.grid)
     totals = [(constraint, name, measure.value(total)) for constraint, name, total in listed]
-    if isinstance(against, Table):
-        universe, numbers = _of_table(against, measure)
-    else:
-        header, rows = _read_official(Path(against), kept_header(card.table.columns), measure)
-        if rows is not None:
-            return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], measure)
-        universe, numbers = _of_file(Path(against), header, card, measure)
-    if set(universe.columns) == set(card.table.columns):
-        return _whole(_in_order(universe, numbers, made[0].universe), moves, made[0], totals, measure)
-    return _margin(universe, numbers, card, made[0], totals, measure)
+    header, rows = ([], None) if isinstance(against, Table) else _read_official(Path(against), kept_header(card.table.columns), measure)
+    if rows is None:
+        universe, numbers = _of_table(against, measure) if isinstance(against, Table) else _of_file(Path(against), header, card, measure)
+        if set(universe.columns) != set(card.table.columns):
+            return _margin(universe, numbers, card, made[0], totals, measure)
+        rows = _kept_totals(_in_order(universe, numbers, made[0].universe), moves, made[0], measure)
+    return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], measure)
 
 
 def _of_table(table: Table, measure: Measure) -> tuple[Universe, Numbers]:
@@ -147,13 +144,12 @@ def _number_totals(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Numbe
     return out
 
 
-def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalRow], measure: Measure) -> tuple[int, list[str]]:
+def _kept_totals(numbers: Numbers, moves: Lattice, kept: Kept, measure: Measure) -> list[TotalRow]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
     families = [rows for rows in kept.rows if rows.kind == "kept"]
     steps = numbers if measure.whole else to_grid(moves, numbers.tolist(), measure.places).integers
     totals = ((rows, place, int(total)) for rows in families for place, total in enumerate(rows.totals(steps)))
-    official = [(rows.constraint, rows.name(place), measure.value(total)) for rows, place, total in totals]
-    return _differences(_number_totals(listed), _number_totals(official), lambda key: key[1], measure)
+    return [(rows.constraint, rows.name(place), measure.value(total)) for rows, place, total in totals]
 
 
 def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:

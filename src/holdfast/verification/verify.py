@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -417,10 +417,8 @@ def _listed_universe(frame: Any, card: Card) -> Universe:
 
 
 def _measure(card: Card) -> Measure:
-    try:
+    with suppress(InvalidParameter):
         return measure_of(card.table.grid)
-    except InvalidParameter:
-        pass
     _fail([f"{CARD}: table.grid is the grid of no answers"])
 
 
