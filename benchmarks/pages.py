@@ -59,7 +59,7 @@ def measure(case: Case) -> Row:
     plan = hf.plan(table, [hf.margin(column) for column in case.kept], case.mechanism)
     release = draw(plan, table, Order("bench"))
     card = release.card
-    kept_rows = shown_rows(release.kept_rows, plan.facts.kept, release.table.grid)
+    kept_rows = shown_rows(release.kept_rows, plan.facts.kept, release.table.measure)
     marks = [time.process_time()]
     facts = report_facts(release.plan, release.table)
     marks.append(time.process_time())

@@ -156,12 +156,12 @@ class TestWithoutKnownErrors:
         loaded = hf.load(made.save(tmp_path / "out"))
         facts = report_facts(loaded.plan, loaded.table)
         assert facts.ranked is not None
-        assert facts.grid is not None
+        assert facts.heat is not None
         assert sorted(bar.value for bar in facts.ranked.bars) == sorted(loaded.table.counts.tolist())[-len(facts.ranked.bars) :]
         assert {(bar.low, bar.high) for bar in facts.ranked.bars} == {(None, None)}
         assert facts.ranked.intervals == "none"
-        assert facts.grid.values == loaded.table.counts.reshape(4, 2).tolist()
-        assert facts.grid.deviations == [[None, None]] * 4
+        assert facts.heat.values == loaded.table.counts.reshape(4, 2).tolist()
+        assert facts.heat.deviations == [[None, None]] * 4
         assert (facts.example, facts.sizes, facts.relative, facts.levels) == (None, None, (), ())
         bars, heat = loaded.plot.ranked("cells"), loaded.plot.heat_map()
         assert "intervals" not in bars.title
@@ -178,7 +178,7 @@ class TestWithoutKnownErrors:
     def test_suppression_has_neither(self, tmp_path: Path) -> None:
         loaded = hf.load(release(FOUR, BOTH, hf.Suppression()).save(tmp_path / "out"))
         facts = report_facts(loaded.plan, loaded.table)
-        assert (facts.ranked, facts.grid, facts.example, facts.sizes, facts.relative, facts.noise) == (None, None, None, None, (), ())
+        assert (facts.ranked, facts.heat, facts.example, facts.sizes, facts.relative, facts.noise) == (None, None, None, None, (), ())
         for figure in (loaded.plot.ranked, loaded.plot.heat_map):
             with pytest.raises(InvalidParameter, match="leaves counts out"):
                 figure()

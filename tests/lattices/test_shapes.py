@@ -58,8 +58,8 @@ def all_rows(shape: Shape) -> Any:
         return np.array(rows).astype(np.int64)
     if isinstance(shape, OneSum):
         return np.array([shape.signs or [1] * shape.size])
-    rows = shape.matrix()
-    return rows if rows is not None else np.eye(shape.size, dtype=np.int64)[: shape.rank]
+    given = shape.matrix()
+    return given if given is not None else np.eye(shape.size, dtype=np.int64)[: shape.rank]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

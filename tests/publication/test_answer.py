@@ -34,7 +34,7 @@ from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
 from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.grid import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import MAX_PLACES, AnswerGrid
 from holdfast.tables.text_files import Reading
 from holdfast.wording.budget import budget_rows
 from tests.exposing import exposing
@@ -68,7 +68,7 @@ class TestGrid:
     @given(st.integers(0, MAX_PLACES), st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
     def test_columns_read_back(self, places: int, steps: list[int]) -> None:
         grid = AnswerGrid(places)
-        column = grid.column(steps)
+        column = grid.column(np.array(steps, dtype=np.int64))
         assert grid.read_column(column).to_pylist() == steps
         assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
 
@@ -195,7 +195,8 @@ class TestTheWholeWay:
             ledger=None,
         )
         assert release.table.values.sum() == 3 + 7 + 10
-        assert release.plan.facts.grid == AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        grid = AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        assert release.plan.facts.measure == grid
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
@@ -304,7 +305,7 @@ class TestAPromiseForNobody:
         ).facts
         for places in range(MAX_PLACES):
             try:
-                answers = mechanism.answers(replace(facts, grid=AnswerGrid(places, l1=Fraction(2))))
+                answers = mechanism.answers(replace(facts, measure=AnswerGrid(places, l1=Fraction(2))))
             except InvalidParameter:
                 continue
             assert answers.reach >= (158 if mechanism.norm == "l1" else 37**2 + 121**2)

@@ -22,7 +22,7 @@ from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import AnswerGrid
 from holdfast.wording.ledger import ledger_screen
 
 LAPLACE = hf.ProjectedLaplace(epsilon="1")
@@ -49,7 +49,7 @@ class TestReach:
             return
         grid = AnswerGrid(places, measure) if mechanism.norm == "l1" else AnswerGrid(places, None, measure)
         try:
-            reach = mechanism.answers(Facts(moves, grid=grid)).reach
+            reach = mechanism.answers(Facts(moves, measure=grid)).reach
         except InvalidParameter:  # too coarse
             return
         ends = [to_grid(moves, values, places).integers for values in (first, [a + b for a, b in zip(first, change, strict=True)])]
@@ -72,7 +72,7 @@ class TestReach:
             largest = max(sum((abs(entry) ** norm.power for entry in column), Fraction(0)) for column in columns)
             sensitivity = {"l1": (largest, None), "l2": (None, largest)}[made.norm]
             grid = AnswerGrid(6, *sensitivity, "add-remove")
-            answers = made.answers(Facts(moves, grid=grid))
+            answers = made.answers(Facts(moves, measure=grid))
             people = list(itertools.product(range(3), repeat=3))
             ends = {
                 who: to_grid(moves, [sum((columns[z][i] for z in who), Fraction(0)) for i in (0, 1)], 6).integers.tolist() for who in people
@@ -87,11 +87,11 @@ class TestReach:
     def test_the_bound_for_a_replacement_is_that_of_twice_the_sensitivity(self) -> None:
         moves = hf.lattice(hf.Universe.product({"answer": ["1", "2", "3"]}), [hf.linear([[1, 1, 1]])])
         given: dict[str, Any] = {"neighbours": "add-remove"}
-        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=AnswerGrid(4, l1=Fraction(2), **given)))
+        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), **given)))
         assert (made.reach, made.replacing) == (32 + 4, 64 + 4)  # two directions are rounded, |b*|_1 = 2 each
-        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, grid=AnswerGrid(4, l2_squared=Fraction(2), **given)))
+        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, measure=AnswerGrid(4, l2_squared=Fraction(2), **given)))
         assert squared.replacing == math.floor((math.sqrt(2) * 32 + math.sqrt(3.5)) ** 2)
-        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=AnswerGrid(4, l1=Fraction(2), neighbours="replace-one")))
+        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), neighbours="replace-one")))
         assert replaced.replacing == replaced.reach == 36
 
 

@@ -255,7 +255,7 @@ def test_numbers_of_a_promise_have_three_digits_rounded_up_and_are_the_same_ever
     )
     card = release.card.guarantee
     assert card.per_person is not None
-    exact = str(card.per_person["epsilon"])
+    exact = str(card.per_person.epsilon)
     assert exact.startswith("2.88182"), "of rho 1/10 at delta 1e-10"
     folder = release.save(tmp_path / "out")
     said = {"terminal": str(release.plan), "card": card.text, "list": " ".join(card.sentences)}

@@ -12,6 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import ContradictingTotals, InvalidConstraint, InvalidParameter, NothingLeft
 from holdfast.publication.plan import MAX_MARGIN_CODES
+from holdfast.tables import Declarations
 from tests.snapshot_files import Snapshot
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q"]})
@@ -24,9 +25,7 @@ class Sealed(hf.Table):  # type: ignore[misc]
     __slots__ = ()
 
     def __init__(self, universe: hf.Universe) -> None:
-        self._universe, self._count_name, self._protect, self._max_records, self._name = universe, "n", "household", 3, "sealed"
-        self._public_columns: Any = {}
-        self._grid = None
+        Declarations.__init__(self, universe, "n", "household", 3, "sealed")
 
     @property
     def counts(self) -> NoReturn:

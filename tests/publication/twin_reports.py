@@ -14,4 +14,5 @@ def with_the_numbers_of(first: Path, second: Path) -> bytes:
     """The report of one folder, made again with the published numbers of the other: all else that enters it is of the first."""
     one, other = hf.load(first), hf.load(second)
     card = one.card.model_copy(update={"files": {}, "signature": None})
-    return report_html(card, shown_rows(one.kept_rows, one.plan.facts.kept, one.table.grid), report_facts(one.plan, other.table)).encode()
+    kept_rows = shown_rows(one.kept_rows, one.plan.facts.kept, one.table.measure)
+    return report_html(card, kept_rows, report_facts(one.plan, other.table)).encode()

@@ -143,8 +143,7 @@ def allocate(
         said = "finds rho: leave it out" if goal == "targets" else "divides a budget: give rho, such as rho='1/10'"
         raise InvalidParameter(f"goal={goal!r} {said}.")
     facts = Facts.of(Declarations.of(table), keep)
-    if facts.grid is not None:
-        raise InvalidParameter("Budgets are divided for tables of counts. Real-valued answers have no levels.")
+    facts.measure.check_counts("Budgets are divided for tables of counts. Real-valued answers have no levels.")
     wanted = read_workload(workload, "standard deviation" if goal == "targets" else "weight")
     found, kept = arrange_levels(facts, _with_finer(facts.universe, [share.level for share in wanted]))
     places = _find_wanted_margins(facts, wanted, found, kept, goal)

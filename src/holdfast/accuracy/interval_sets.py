@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.accuracy.interval import Interval, around, check_level, check_nonnegative, sum_interval
+from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells
 from holdfast.accuracy.query_names import margin_labels, query_label, query_name
-from holdfast.channels import Facts
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe
@@ -72,7 +71,9 @@ def interval_of(
         return ratio_interval(drawing, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
     if nonnegative:
         check_nonnegative(drawing.channel.facts, wanted)
-    return sum_interval(drawing.channel.facts, laws, counts, wanted, float(level), nonnegative)
+    cells = np.flatnonzero(wanted)
+    published = cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])
+    return around(drawing.channel.facts, published, laws.of(cells, wanted[cells]).reach(1 - level), float(level), nonnegative)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,12 +189,8 @@ def intervals_of(
     reaches = [law.reach(alpha) for law in each] if not simultaneous else []
     if simultaneous:
         reaches, joint = _together(laws, sums, each, alpha)
-    made = (around(facts, _dense(facts, one), one[2], reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
+    made = (around(facts, one, reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
     return Intervals(tuple(made), float(level), joint, codes, names, labels)
-
-
-Sum = tuple[Ints, Ints, int]
-"""Cells, their coefficients, the published sum."""
 
 
 def _list_sums(
@@ -212,14 +209,6 @@ def _list_sums(
         names.append(query_name(query, universe) or unnamed_query(number))
         labels.append(query_label(wanted, universe))
     return sums, tuple(names), tuple(labels) if universe.labels.columns else None
-
-
-def _dense(facts: Facts, given: Sum) -> Ints:
-    """One coefficient for each cell, where answers were rounded: the room for that is computed from them."""
-    out = np.zeros(facts.lattice.cells if facts.grid is not None else 0, dtype=np.int64)
-    if facts.grid is not None:
-        out[given[0]] = given[1]
-    return out
 
 
 def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:

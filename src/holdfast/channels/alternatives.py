@@ -50,7 +50,7 @@ Proposal = tuple[str, Target]
 
 def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
-    if channel.facts.grid is not None:
+    if not channel.facts.measure.whole:
         return ANSWERS
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
     found = [text + _variance_note(channel, target) + _budget_note(channel, target) for text, target in filter(None, tried)]

@@ -74,7 +74,7 @@ class Channel:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
             raise RequestTooLarge(
                 f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)"
-                f"{'.' if self.facts.grid is None else ', or fewer places.'}"
+                f"{', or fewer places.' if self.facts.measure.places else '.'}"
             )
 
     @cached_property

@@ -22,7 +22,7 @@ def leaves_zeros_out(channel: Channel) -> bool:
     """
     target, facts = channel.target, channel.facts
     asked = channel.request.names_a_chain
-    return target.publishes_cells and target.reads is Reads.NOTHING and not asked and bool(facts.kept.rows) and facts.grid is None
+    return target.publishes_cells and target.reads is Reads.NOTHING and not asked and bool(facts.kept.rows) and facts.measure.nonnegative
 
 
 def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Drawing | None:

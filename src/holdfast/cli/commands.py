@@ -354,8 +354,7 @@ def release(
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_info(made.guarantee).to_dict()}, indent=2))
         return
-    moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
-    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
+    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - made.facts.measure.moved  # told by a warning
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
     if replaced is not None:
         print(f"It replaced the release {replaced} in {output}.")

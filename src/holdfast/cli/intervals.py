@@ -30,7 +30,7 @@ def asked_intervals(
         raise InvalidParameter(
             "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages need --where."
         )
-    cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
+    cut = bool(how.get("nonnegative")) if source.table.measure.nonnegative and "minus" not in given else None
     return _compute_intervals(source, where, by, given, level, simultaneous, **how), cut
 
 

@@ -21,7 +21,7 @@ from holdfast.exact.formatting import format_exact
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.asked import DISTANCE, Asked
-from holdfast.tables.table import checked_protect
+from holdfast.tables.declarations import checked_protect
 
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""

@@ -27,7 +27,7 @@ from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, ordinary, probability
-from holdfast.tables.grid import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import MAX_PLACES, AnswerGrid
 
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
@@ -46,35 +46,14 @@ class SubspaceMechanism(Mechanism):
     takes_answers = is_unbiased = True
     per: str | None = None
 
-    def sensitivity(self, grid: AnswerGrid) -> Fraction:
-        """In the norm of the noise, squared for l2; refused where it was not given."""
-        return _sensitivity(grid, NORMS[self.norm])
-
     def answers(self, facts: Facts) -> Answers:
         """How far one person can move the answers on the grid; what does not fit together is refused."""
-        grid = facts.grid
-        if grid is None:
-            raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
-        norm, sensitivity = NORMS[self.norm], self.sensitivity(grid)
+        grid = facts.measure.as_grid(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
+        norm, sensitivity = NORMS[self.norm], grid.sensitivity(self.norm)
         moved = Fraction(0) if grid.on_grid else _rounding_distance(facts, norm)
         reach = _reach(grid, norm, sensitivity, moved)
         replacing = _whole_steps(grid, norm, sensitivity * 2**norm.power, moved) if grid.neighbours == "add-remove" else reach
         return Answers(grid.places, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
-
-
-def _sensitivity(grid: AnswerGrid, norm: Norm) -> Fraction:
-    """In this norm, squared for l2. An l1 sensitivity bounds that in l2; the other way round it does not."""
-    if norm is L1:
-        if grid.l1 is None:
-            raise InvalidParameter(
-                "Laplace noise needs the l1 sensitivity of the answers. Give it, or take Gaussian noise.", field="sensitivity"
-            )
-        return grid.l1
-    if grid.l2_squared is not None:
-        return grid.l2_squared
-    if grid.l1 is None:
-        raise InvalidParameter("Gaussian noise needs the l2 sensitivity of the answers. Give it.", field="sensitivity")
-    return grid.l1**2
 
 
 def _rounding_distance(facts: Facts, norm: Norm) -> Fraction:

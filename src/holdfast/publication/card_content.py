@@ -88,7 +88,7 @@ def _table_info(plan: Plan) -> TableInfo:
             if by_levels
         ),
         labels=tuple(map(LabelInfo.of, universe.labels.columns)),
-        grid=None if facts.grid is None else GridInfo.of(facts.grid),
+        grid=GridInfo.of(facts.measure),
     )
 
 

@@ -117,7 +117,7 @@ def _ends(plan: Plan, table: PublishedTable, sums: Sums, units: Sequence[int]) -
 
 
 def _normal(plan: Plan, value: float, deviation: float) -> tuple[float, float]:
-    far = NORMAL * deviation if plan.facts.grid is not None else float(np.ceil(NORMAL * deviation))
+    far = float(np.ceil(NORMAL * deviation)) if plan.facts.measure.whole else NORMAL * deviation
     return float(f"{value - far:.12g}"), float(f"{value + far:.12g}")
 
 
@@ -130,10 +130,8 @@ def computed_intervals(plan: Plan, table: PublishedTable, sums: Sequence[Ints]) 
         law = laws.without_draws(cells)
         if law is None:
             return None
-        wanted = np.zeros(len(table) if plan.facts.grid is not None else 0, dtype=np.int64)
-        if plan.facts.grid is not None:
-            wanted[cells] = 1
-        out.append(around(plan.facts, wanted, int(table.counts[cells].sum()), law.reach(1 - CONFIDENCE), CONFIDENCE, False))
+        published = cells, np.ones(len(cells), dtype=np.int64), int(table.counts[cells].sum())
+        out.append(around(plan.facts, published, law.reach(1 - CONFIDENCE), CONFIDENCE, False))
     return out
 
 

@@ -105,14 +105,14 @@ def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     if view is not None:
         write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
     beside = None if view is None else view.info
-    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
-    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
+    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.measure, marked=marked))
+    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.measure, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
     card = release.card.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
     write_synced(temporary / "statement.html", statement_html(card, beside).encode())
-    kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)
+    kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.measure)
     areas = None
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())

@@ -52,7 +52,7 @@ def public_facts(
         max_records=own.max_records,
         universe=universe_facts(own.universe),
         constraints=own.definitions,
-        costs=None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee),
+        costs=Costs.of(plan.guarantee) if own.measure.whole and plan.guarantee.status != "estimated" else None,
         exposed=release_exposure(plan, before, name).to_fields(),
         stream_version=STREAM_VERSION,
         software=software,
@@ -77,7 +77,7 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     answers with answers over the same cells.
     """
     before = list_published(earlier)
-    alike = [release for release in before if _is_alike(release, plan.facts)]
+    alike = [release for release in before if _is_alike(release, plan)]
     answers = tuple(release.release_id for release in before if release not in alike)
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
@@ -88,17 +88,17 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
     if older or large:
         left_out.append(LeftOut((*older, *large), WhyNot(Obstacle.TOO_MANY, cells=MAX_JOINED_CELLS, limit=MAX_JOINED)))
-    if together is not None and plan.facts.grid is not None:  # values of answers, which may be negative, pin nothing more
+    if together is not None and not plan.facts.measure.nonnegative:  # values that may be negative pin nothing more
         together = replace(together, of_answers=True, values_missing=())
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
-def _is_alike(release: Reservation, own: Facts) -> bool:
+def _is_alike(release: Reservation, plan: Plan) -> bool:
     """Whether kept totals of both are sums over cells of one kind."""
     has_answers, said = release.facts.answers is not None, release.facts.universe
-    if own.grid is None or not has_answers:
-        return own.grid is None and not has_answers
-    return said is not None and said.get("digest") == own.universe.digest()
+    if plan.guarantee.answers is None or not has_answers:
+        return plan.guarantee.answers is None and not has_answers
+    return said is not None and said.get("digest") == plan.facts.universe.digest()
 
 
 def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[str]]:

@@ -177,8 +177,7 @@ def for_table(plan: Plan, table: Table) -> Plan:
     """The plan with what the kept totals of this table decide. Of the counts it reads these totals, which the release publishes."""
     if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
         return plan  # refused when a key is bound to it
-    moved = 0 if table.grid is None else table.grid.moved
-    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
+    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], table.measure.moved)
 
 
 def carry_out(
@@ -233,7 +232,7 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True
         counts, private = np.where(shown, counts, 0), True
-    table = PublishedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
+    table = PublishedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.measure)
     about = release_info(order, private, booking)
     revision = None if order.revises is None else compare_revision(*order.revises, name_totals(facts.kept, totals))
     return Publication(plan, table, tuple(totals), exposure, about, revision, booking)

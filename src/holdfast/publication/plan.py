@@ -143,7 +143,7 @@ class Plan:
     @property
     def step(self) -> float:
         """What one step of the noise is: 1 for counts, the step of the grid for answers. Errors are given in values."""
-        return 1.0 if self.facts.grid is None else float(self.facts.grid.step)
+        return float(self.facts.measure.step)
 
     @cached_property
     def covariance(self) -> Covariance | None:
@@ -234,8 +234,8 @@ class Plan:
     @property
     def _law_text(self) -> str:
         facts, formula = self.facts, self.drawing.channel.target.formula
-        if facts.grid is not None:
-            return f"{formula}; {in_steps(facts.grid.step_text)}"
+        if not facts.measure.whole:
+            return f"{formula}; {in_steps(facts.measure.step_text)}"
         return formula if facts.zeros is None else formula + law_without_zeros(self._new_cells(facts.zeros.cells))
 
     @property
@@ -261,22 +261,17 @@ class Plan:
         return sum(rows.count for rows in self.facts.kept.rows if rows.kind == "kept")
 
     @property
-    def _noun(self) -> str:
-        return "count" if self.facts.grid is None else "answer"
-
-    @property
     def _error_info(self) -> ExpectedError:
-        error, grid = self.expected_error, self.facts.grid
-        rounded = grid is not None and not grid.on_grid
+        error, measure = self.expected_error, self.facts.measure
         rough = self.covariance is not None and bool(self.covariance.rough().any())
-        spread = (error.smallest, error.median, error.largest)
+        spread = (error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated)
         margins = [("total of the table" if column is None else self._margin_name(column), sd) for column, sd in error.margins]
         return ExpectedError(
             cell_standard_deviation=CellSpread(smallest=error.smallest, median=error.median, largest=error.largest),
             found=error.basis,
             basis=basis_phrase(error.basis, error.error, not error.of_target),
             relative_error=error.error if math.isfinite(error.error) else None,
-            text=error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough),
+            text=error_sentences(*spread, measure.noun, not measure.on_grid, self._totals > 0, rough),
             cells_not_estimated=error.cells_not_estimated,
             margins=tuple(MarginSpread(name=name, standard_deviation=sd) for name, sd in margins),
             levels=tuple(LevelSpread(**asdict(found)) for found in error.levels),
@@ -288,9 +283,9 @@ class Plan:
     def _lines(self) -> Iterable[tuple[str, str]]:
         info, facts = self.info, self.facts
         kept, universe, said = info.kept, facts.universe, info.mechanism
-        if facts.grid is not None and self.guarantee.person is None:
+        if self.guarantee.answers is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
-        what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
+        what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
         text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
@@ -317,7 +312,7 @@ class Plan:
         yield "Promise", describe(self.guarantee)
         if self.disjoint is not None:
             yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected)
-        if facts.grid is not None:
+        if self.mechanism.takes_answers:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
     def __repr__(self) -> str:
@@ -408,10 +403,10 @@ def prepare(
 
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
-    if (facts.grid is not None) is not mechanism.takes_answers:
-        raise InvalidParameter(
-            for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__)
-        )
+    if mechanism.takes_answers:
+        facts.measure.as_grid(for_answers_only(type(mechanism).__name__))
+    else:
+        facts.measure.check_counts(for_counts_only(type(mechanism).__name__))
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals
@@ -429,7 +424,7 @@ def prepare(
         drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
-    if totals is not None and facts.grid is None:
+    if totals is not None and facts.measure.nonnegative:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found, disjoint)
 
@@ -441,12 +436,12 @@ def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int 
     Guarantees:  a function of the plan and the totals. Parameters of the law, price and what the structure exposes stay as they were.
     """
     facts = plan.facts
-    known, grid = facts.published_totals, None if facts.grid is None else replace(facts.grid, moved=moved)
+    known, measure = facts.published_totals, facts.measure.with_moved(moved)
     if known is not None:
-        if all(map(np.array_equal, known, totals)) and grid == facts.grid:
+        if all(map(np.array_equal, known, totals)) and measure == facts.measure:
             return plan
         raise ContradictingTotals("The plan was made for other totals than those of the table. Make a plan for this table.")
-    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), grid=grid))
+    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), measure=measure))
     drawing = drawing_without_zeros(plan.mechanism.channel, channel, totals)
     if drawing is not None:
         return replace(plan, drawing=drawing)
@@ -465,7 +460,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         found = _find_exposure(channel, totals)
-        if facts.grid is not None:
+        if not facts.measure.nonnegative:
             return found
         found = with_pinned(found, facts.lattice, table)
     found = replace(found, complete=found.complete and not _has_more(channel))
@@ -482,9 +477,9 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
 def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
     """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
     facts = channel.facts
-    if facts.grid is not None:
-        return replace(exposure(facts.lattice, facts.kept), values_open=False)
-    return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
+    if facts.measure.nonnegative:
+        return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
+    return replace(exposure(facts.lattice, facts.kept), values_open=False)
 
 
 def _bounds(channel: Channel) -> Inequalities | None:

@@ -51,7 +51,7 @@ class Plot:
 
     def error_by_size(self, level: str | Sequence[str] = "cells") -> Figure:
         """Standard deviation against the size of the published number, with lines of equal relative error."""
-        found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.grid is None)
+        found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.measure.whole)
         if found is None:
             raise _unknown()
         return size_figure(self._say, found, self._noun)
@@ -107,7 +107,7 @@ class Plot:
 
     @property
     def _noun(self) -> str:
-        return "count" if self._table.grid is None else "value"
+        return self._table.measure.published_noun
 
     def _errors(self, kind: str, spreads: Sequence[SpreadFacts]) -> Figure:
         if self._plan.covariance is None:

@@ -28,7 +28,7 @@ from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
 from holdfast.publication.card_content import make_card
 from holdfast.publication.folder import Output, check_output, fill_folder
-from holdfast.publication.listings import name_totals, number_column
+from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import KeptRow
 from holdfast.publication.plan import Plan
@@ -39,7 +39,7 @@ from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import save_frame
 from holdfast.tables.formulas import Formulas, formula_columns
 from holdfast.tables.frames import Frames
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import COUNTS, Measure
 from holdfast.wording.dispatch import describe
 from holdfast.wording.formulas import formulas_warning
 
@@ -66,7 +66,7 @@ def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, st
 class PublishedTable(Frames):
     """Released counts, one for each cell of the universe, in its order. Counts may be negative: cutting them off would bias every sum.
 
-    With a `grid`, real-valued answers: `counts` are in steps of the grid, `values` what they stand for.
+    Of real-valued answers `counts` are in steps of the grid that is the `measure`, and `values` what they stand for.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class PublishedTable(Frames):
         deviations: NDArray[np.float64] | None,
         published: NDArray[np.bool_] | None,
         exposed: NDArray[np.int64],
-        grid: AnswerGrid | None = None,
+        measure: Measure = COUNTS,
     ) -> None:
         self.universe = universe
         self.count_name = count_name
-        self.grid = grid
+        self.measure = measure
         self._counts = counts
         self._counts.setflags(write=False)
         self._deviations = deviations
@@ -103,7 +103,7 @@ class PublishedTable(Frames):
     @property
     def values(self) -> NDArray[np.float64]:
         """The released numbers as doubles; answers are exact up to 2^53 steps of their grid, and `frame` has them as decimals."""
-        return self._counts.astype(np.float64) if self.grid is None else self.grid.floats(self._counts)
+        return self.measure.floats(self._counts)
 
     @property
     def standard_deviations(self) -> NDArray[np.float64] | None:
@@ -125,7 +125,7 @@ class PublishedTable(Frames):
         """A pyarrow.Table: codes, released count, standard deviation, whether the true count is exposed."""
         import pyarrow as pa
 
-        frame = self.universe.frame().append_column(self.count_name, number_column(self._counts, self.grid, self._published))
+        frame = self.universe.frame().append_column(self.count_name, self.measure.column(self._counts, self._published))
         deviations = np.full(len(self), np.nan) if self._deviations is None else self._deviations
         known = ~np.isnan(deviations)
         shown = np.where(known, deviations, 0.0)  # under a missing value stands nothing

@@ -30,15 +30,15 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
     if not table.published.all():
         return ReportFacts()
     sums = [sums_of(plan, table, level) for level in levels_of(plan)]
-    grid = _two_way(plan, table)
+    heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
         levels=tuple(map(facts.spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
         margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
-        sizes=facts.sizes(sums[-1], table.grid is None),
-        ranked=facts.rank_sums(plan, table, first, SHOWN_BARS if grid is None else FEWER_BARS),
-        grid=grid,
+        sizes=facts.sizes(sums[-1], table.measure.whole),
+        ranked=facts.rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
+        heat=heat,
         areas=areas,
         example=facts.example_of(plan, table),
         noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),

@@ -169,8 +169,7 @@ def sums_of(plan: Plan, table: PublishedTable, level: Level) -> Sums:
     unit_of = unit_numbers(plan.facts.universe, level)
     totals = np.zeros(int(unit_of.max()) + 1, dtype=np.int64)
     np.add.at(totals, unit_of, table.counts)
-    values = totals.astype(np.float64) if table.grid is None else table.grid.floats(totals)
-    return Sums(level, plan.facts.universe, unit_of, values, deviations_of(plan, level))
+    return Sums(level, plan.facts.universe, unit_of, table.measure.floats(totals), deviations_of(plan, level))
 
 
 def names_of(plan: Plan, level: Level) -> Sums:

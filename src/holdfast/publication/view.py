@@ -440,8 +440,7 @@ def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
         raise InvalidParameter(
             "With nonnegative=False and base=1 there is nothing to change: take the released counts.", field="nonnegative"
         )
-    if plan.facts.grid is not None:
-        raise InvalidParameter("These are real-valued answers, and a publication view is of counts.")
+    plan.facts.measure.check_counts("These are real-valued answers, and a publication view is of counts.")
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to make a view of.")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from holdfast.card.answers import measure_of
 from holdfast.card.card import Card, LevelSpread
 from holdfast.card.fields import Settings
 from holdfast.card.promise import CostInfo, GuaranteeInfo
@@ -83,8 +84,8 @@ def distance(card: Card, value: float) -> str:
 
 def moved_text(card: Card) -> str:
     """Invariants whose true values the grid does not have; nothing where there are none."""
-    grid = card.table.grid
-    return "" if grid is None or not grid.moved else say_of(card)("page.moved", count=card.kept.totals, moved=grid.moved)
+    moved = measure_of(card.table.grid).moved
+    return say_of(card)("page.moved", count=card.kept.totals, moved=moved) if moved else ""
 
 
 def without_noise(card: Card) -> Markup:
@@ -94,8 +95,7 @@ def without_noise(card: Card) -> Markup:
 
 def is_rounded(card: Card) -> bool:
     """Whether noise was added to answers as rounded to the grid, and not to the answers themselves."""
-    grid = card.table.grid
-    return grid is not None and not grid.on_grid
+    return not measure_of(card.table.grid).on_grid
 
 
 def noun(card: Card) -> str:

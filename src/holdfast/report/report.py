@@ -271,7 +271,7 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
     what, say = noun(card), say_of(card)
     figures = [
         *([] if facts.areas is None else [map_figure(say.plain, facts.areas, what)]),
-        *([] if facts.grid is None else [heat_figure(say.plain, facts.grid, what)]),
+        *([] if facts.heat is None else [heat_figure(say.plain, facts.heat, what)]),
         *([] if facts.ranked is None else [ranked_figure(say.plain, facts.ranked, what)]),
         *([] if facts.sizes is None else [size_figure(say.plain, facts.sizes, what)]),
     ]

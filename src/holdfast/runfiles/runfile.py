@@ -43,8 +43,8 @@ from holdfast.runfiles.sections import (
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
+from holdfast.tables.measure import AnswerGrid
 from holdfast.tables.readers import is_table_name, open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
@@ -141,7 +141,7 @@ class Run:
         made = self._read(Declarations)
         if self._table.labels:
             made = replace(made, universe=made.universe.with_labels(self._labels(made.universe)))
-        return made if self._answer is None else replace(made, grid=self._grid(self._answer, made.universe))
+        return made if self._answer is None else replace(made, measure=self._grid(self._answer, made.universe))
 
     def _grid(self, said: AnswerSection, cells: Universe) -> AnswerGrid:
         """The grid of the answers, from what the file says: no answer is looked at."""

@@ -34,11 +34,11 @@ from holdfast.privacy.asked import DISTANCE
 from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
+from holdfast.tables.declarations import MAX_RECORDS
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
-from holdfast.tables.grid import MAX_PLACES
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
-from holdfast.tables.table import MAX_RECORDS
+from holdfast.tables.measure import MAX_PLACES
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.card.answers import measure_of
 from holdfast.card.card import Card
 from holdfast.card.view import ViewInfo
 from holdfast.chains.assessment import Said
@@ -198,7 +199,7 @@ def _wrong_entries(here: Any, there: Any, same_software: bool) -> int:
 def exposed_problems(again: Publication, solution: Ints | None, said: bytes) -> Iterator[str]:
     """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
     if solution is not None:
-        right = exposed_csv(again.exposure, solution, again.table.count_name, again.table.grid, marked=again.card.marks_formulas) == said
+        right = exposed_csv(again.exposure, solution, again.table.count_name, again.table.measure, marked=again.card.marks_formulas) == said
     else:
         listed = csv.reader(io.StringIO(said.decode(), newline=""))
         right = sum(line[-1] == STRUCTURE for line in listed) == len(again.exposure.fixed)
@@ -208,7 +209,7 @@ def exposed_problems(again: Publication, solution: Ints | None, said: bytes) -> 
 
 def kept_problems(again: Publication, said: bytes) -> Iterator[str]:
     """kept.csv, whose totals were read and found right."""
-    if kept_csv(again.plan.facts.kept, again.totals, again.table.grid, marked=again.card.marks_formulas) != said:
+    if kept_csv(again.plan.facts.kept, again.totals, again.table.measure, marked=again.card.marks_formulas) != said:
         yield f"{KEPT_FILE} is not written as Holdfast writes it"
 
 
@@ -235,7 +236,7 @@ def page_problems(
     again: Publication, pages: dict[str, bytes], areas: AreasFacts | None = None, view: ViewInfo | None = None
 ) -> Iterator[str]:
     """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
-    kept_rows = shown_rows(again.kept_rows, again.plan.facts.kept, again.table.grid)
+    kept_rows = shown_rows(again.kept_rows, again.plan.facts.kept, again.table.measure)
     made = {
         "statement.html": statement_html(again.card, view),
         "report.html": report_html(again.card, kept_rows, report_facts(again.plan, again.table, areas, view)),
@@ -258,9 +259,9 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     for name, values in columns.items():
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
-    own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
-    facts = Facts(lattice(cells, constraints), constraints, said.protect, said.max_records, said.count, said.name, **own)
-    if facts.grid is not None and facts.grid.moved > card.kept.totals:
+    declared = (said.protect, said.max_records, said.count, said.name)
+    facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid))
+    if facts.measure.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
@@ -273,7 +274,7 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     solution = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
     exposure = plan.exposure if solution is None else exposure_after(plan.drawing.channel, totals, solution)
     shown = None if mechanism.publishes_cells else published
-    table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.grid)
+    table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.measure)
     return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, card), solution
 
 

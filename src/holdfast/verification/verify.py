@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from holdfast.card.answers import measure_of
 from holdfast.card.card import Card
 from holdfast.card.problems import other_version, problems
 from holdfast.card.view import ViewInfo
@@ -50,9 +51,9 @@ from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, m
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.machine import check_memory
+from holdfast.tables.measure import Measure
 from holdfast.tables.readers import open_source
 from holdfast.verification.inert import not_inert
 from holdfast.verification.official import compare_with
@@ -186,7 +187,7 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[P
         _fail(found)
     check_signed_by(card, signer)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
     try:
         made, published = _columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
@@ -225,11 +226,11 @@ def _read_table(place: Path, card: Card, kind: str) -> Any:
     if len(set(frame.column_names)) < frame.num_columns:
         _fail([f"{name} has two columns of one name"])
     return _read_guarded(
-        name, lambda: _type_columns(frame, len(card.table.columns), _grid(card), most_bytes(frame.num_rows, frame.num_columns))
+        name, lambda: _type_columns(frame, len(card.table.columns), _measure(card), most_bytes(frame.num_rows, frame.num_columns))
     )
 
 
-def _type_columns(frame: Any, codes: int, grid: AnswerGrid | None, most: int) -> Any:
+def _type_columns(frame: Any, codes: int, measure: Measure, most: int) -> Any:
     """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError if
     they are not, or if the codes would fill more than `most` bytes: one long code may be repeated in many rows.
     """
@@ -237,8 +238,7 @@ def _type_columns(frame: Any, codes: int, grid: AnswerGrid | None, most: int) ->
 
     _check_codes(frame, codes, most)
     count, deviation, mark = frame.columns[codes:]
-    steps = count.cast(pa.int64()) if grid is None else grid.read_column(count)
-    read = [*frame.columns[:codes], steps, deviation.cast(pa.float64()), mark.cast(pa.bool_())]
+    read = [*frame.columns[:codes], measure.read_column(count), deviation.cast(pa.float64()), mark.cast(pa.bool_())]
     return pa.Table.from_arrays(read, names=frame.column_names)
 
 
@@ -416,7 +416,7 @@ def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[
             _fail(found)
         check_signed_by(card, signer)
         return card.release.id, _plain(
-            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
         )
 
 
@@ -443,11 +443,9 @@ def _listed_universe(frame: Any, card: Card) -> Universe:
     return listed if found.rows_moved else found
 
 
-def _grid(card: Card) -> AnswerGrid | None:
-    try:
-        return None if card.table.grid is None else card.table.grid.grid()
-    except InvalidParameter:
-        pass
+def _measure(card: Card) -> Measure:
+    with suppress(InvalidParameter):
+        return measure_of(card.table.grid)
     _fail([f"{CARD}: table.grid is the grid of no answers"])
 
 
@@ -465,7 +463,7 @@ def _table_problems(
     published: Array,
 ) -> Iterator[str]:
     kept, counts = made
-    grid = _grid(card)
+    measure = _measure(card)
     if f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
         yield "the table has other cells, or another order of cells, than the card says"
     first, *others = frames
@@ -481,7 +479,7 @@ def _table_problems(
     totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
     for line, (total, whole) in zip(lines, totals, strict=True):
         if whole and line.total != total:
-            here, there = (value if grid is None else grid.text(value) for value in (total, line.total))
+            here, there = map(measure.text, (total, line.total))
             yield f"{name_phrase(line.name)}: the table adds up to {here}, kept.csv says {there}"
 
 

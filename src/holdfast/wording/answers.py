@@ -10,7 +10,7 @@ from holdfast.card.answers import AnswersInfo
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
-from holdfast.tables.grid import Neighbours
+from holdfast.tables.measure import Neighbours
 from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
 from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor

@@ -204,7 +204,7 @@ class ReportFacts:
     relative: tuple[SharesFacts, ...] = ()
     sizes: Sizes | None = None
     ranked: Ranked | None = None
-    grid: GridFacts | None = None
+    heat: GridFacts | None = None
     areas: AreasFacts | None = None
     example: Example | None = None
     noise: tuple[NoiseLawFacts, ...] = ()

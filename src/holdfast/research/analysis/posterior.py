@@ -50,8 +50,7 @@ class Published:
 
     def check_counts(self) -> None:
         """Refuse real-valued answers where a prior of counts is asked for."""
-        if self.plan.facts.grid is not None:
-            raise InvalidParameter("These are real-valued answers, and priors are of counts. release.interval needs no prior.")
+        self.plan.facts.measure.check_counts("These are real-valued answers, and priors are of counts. release.interval needs no prior.")
 
     @property
     def drawing(self) -> Drawing:
@@ -260,7 +259,7 @@ def simulate(
         effective += [] if worth is None else [worth]
     reads_counts = source.drawing.channel.target.reads is Reads.COUNTS
     made = _published_again(source, tables, key) if reads_counts else tables + source.plan.law.sample(count, key, label="simulated")
-    return Simulated(made, "posterior predictive", None, min(effective) if effective else None)
+    return Simulated(made, "posterior predictive", effective_draws=min(effective, default=None))
 
 
 def _published_again(source: Published, tables: Ints, key: NoiseKey | None) -> Ints:
