@@ -134,7 +134,7 @@ class General(Shape):
         return np.concatenate([*inside, between]).T
 
     def longest_move(self) -> int | None:
-        """Of rows whose nonzero minors of full size are all equal up to sign: entries -1, 0, 1 on rank + 1 cells at most."""
+        """Known if all nonzero minors of full size are equal up to sign: entries -1, 0, 1 on rank + 1 cells at most."""
         return self.rank + 1 if _is_unimodular(self) else None
 
     def shortest(self, norm: Norm) -> Shortest | None:

@@ -231,5 +231,5 @@ class OneAxis(Shape):
         return self.name, self.size
 
     def log_gram_determinant(self) -> float:
-        """Of no move, or of single cells."""
+        """0: there is no move, or single cells are moves."""
         return 0.0
