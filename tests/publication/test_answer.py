@@ -148,7 +148,7 @@ class TestTheWholeWay:
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
         assert said in release.card.guarantee.text
         assert said in release.card.guarantee.answers.text
-        page = statement_html(release.card.to_dict())
+        page = statement_html(release.card)
         assert said in page
         assert "Anyone who can move the answers by more than is stated here" in page.partition("What is not promised")[2]
 
@@ -156,7 +156,7 @@ class TestTheWholeWay:
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
         """The sensitivity is 2 in l1 distance, in values; the smallest secret was said to be so too."""
         release = answered(mechanism=mechanism, places=12)
-        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card.to_dict()))
+        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card))
         assert f"smallest secret, {away}" in dict(budget_rows(release.guarantee))
 
     def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:

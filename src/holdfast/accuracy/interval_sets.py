@@ -121,13 +121,13 @@ class Intervals(Frames, Sequence[Interval]):
     def to_fields(self) -> dict[str, Any]:
         """As plain values."""
         listed = []
-        for name, codes, label, found in zip(self.called, self.rows or [{}] * len(self), self._labels, self, strict=True):
+        for name, codes, label, found in zip(self.sum_names, self.rows or [{}] * len(self), self._labels, self, strict=True):
             known = {"codes": codes} if codes else {}
             listed.append({"name": name, **known, **({} if label is None else {"label": label}), **found.to_fields()})
         return {"level": self.level, "joint": self.joint, "intervals": listed}
 
     @property
-    def called(self) -> list[str]:
+    def sum_names(self) -> list[str]:
         """What each sum is called by its query or its codes."""
         return list(self.names) or [name_of(codes.items()) for codes in self.rows or [{}] * len(self)]
 
@@ -135,9 +135,9 @@ class Intervals(Frames, Sequence[Interval]):
     def _labels(self) -> Sequence[str | None]:
         return self.labels or [None] * len(self)
 
-    def named(self, nonnegative: bool | None) -> NamedIntervals:
+    def for_screen(self, nonnegative: bool | None) -> NamedIntervals:
         """What a screen shows: labels where there are some. `nonnegative`: whether that was used; None where it cannot be."""
-        names = tuple(label or name for label, name in zip(self._labels, self.called, strict=True))
+        names = tuple(label or name for label, name in zip(self._labels, self.sum_names, strict=True))
         return NamedIntervals(names, tuple(found.plain for found in self), self.level, self.joint, nonnegative)
 
     @property

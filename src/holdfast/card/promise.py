@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Strict
 
 from holdfast.card.answers import AnswersInfo
 from holdfast.card.fields import CardPart, Count, Text, Texts
+from holdfast.exact.formatting import format_exact
 from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.guarantee import Kind
+from holdfast.privacy.guarantee import Kind, Promise
 from holdfast.privacy.secrets import Found
 
 
@@ -78,6 +79,12 @@ class CostInfo(CardPart):
     epsilon: Text = Field(description="Between the two tables, with delta.")
     delta: Text = Field(description="0 for a pure promise.")
     rho: Text | None = Field(description="Of zero-concentrated differential privacy; null where none is known.")
+
+    @classmethod
+    def of(cls, promise: Promise, **more: Any) -> Self:
+        """From a promise, with the fields that a subclass has beside it."""
+        rho = None if promise.rho is None else format_exact(promise.rho)
+        return cls(kind=promise.kind, epsilon=format_exact(promise.epsilon), delta=format_exact(promise.delta), rho=rho, **more)
 
     @property
     def numbers(self) -> dict[str, str]:

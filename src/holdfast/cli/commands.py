@@ -471,7 +471,7 @@ def interval(
     with working("Computing"):
         found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
     fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
-    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.named(cut))))
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.for_screen(cut))))
 
 
 @app.command()

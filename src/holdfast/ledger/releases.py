@@ -92,7 +92,7 @@ class ReleaseFacts:
     exposed: Json = None
     """Fields of `exposure.facts.ReleaseExposure`, for the screen."""
     stream_version: int | None = None
-    software: Mapping[str, Json] | None = None
+    software: Mapping[str, str | int] | None = None
     """Versions by the names of packages."""
     grant: Granted | None = None
     noise: Mapping[str, str] | None = None
@@ -198,7 +198,7 @@ def _number(value: Json, least: int = 0) -> int:
     return read_as(int, value)
 
 
-def _versions(value: Json) -> dict[str, Json]:
+def _versions(value: Json) -> dict[str, str | int]:
     return {name: _text(one) if isinstance(one, str) else _number(one) for name, one in read_as(dict, value).items()}
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.channels import Channel
-from holdfast.display import Json
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.engines.rehearsal import rehearse
 from holdfast.errors import (
@@ -147,7 +146,7 @@ class Booking(ABC):
 
     entry: str | None
     """The entry of the ledger under which it was charged; None where no ledger was used."""
-    software: Mapping[str, Json]
+    software: Mapping[str, str | int]
     """Software versions when the release began."""
     grant: Granted | None
     """What had been granted to the account when the budget was reserved; None where no limit was set."""

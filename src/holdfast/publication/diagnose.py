@@ -244,7 +244,7 @@ class Diagnosis:
         return TogetherFacts(self.blocks, str(eta), added, text)
 
     @property
-    def found(self) -> ChainsFacts:
+    def chain_facts(self) -> ChainsFacts:
         """Everything that the page and `--json` say."""
         epsilon = _epsilon(self.mechanism)
         return ChainsFacts(
@@ -264,10 +264,10 @@ class Diagnosis:
 
     def to_fields(self) -> dict[str, Any]:
         """The same as plain values, for `--json`."""
-        return asdict(self.found)
+        return asdict(self.chain_facts)
 
     def __str__(self) -> str:
-        found = self.found
+        found = self.chain_facts
         parameters = [f"{key} = {value}" for key, value in self.mechanism.parameters.items()]
         universe = self.facts.universe
         return "\n".join(
@@ -294,7 +294,7 @@ class Diagnosis:
 
     def to_html(self) -> str:
         """The page, with the curves as figures."""
-        return diagnosis_html(self.found)
+        return diagnosis_html(self.chain_facts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page.

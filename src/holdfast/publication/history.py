@@ -33,7 +33,7 @@ MAX_JOINED_CELLS = 4_000_000
 
 def public_facts(
     plan: Plan,
-    software: Mapping[str, Json],
+    software: Mapping[str, str | int],
     earlier: Iterable[Reservation],
     revision_of: str | None,
     name: str = THIS,

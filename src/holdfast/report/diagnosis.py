@@ -93,10 +93,10 @@ def _diagnosis_table(rows: Sequence[RowFacts], say: Say) -> PageTable:
             (
                 say("diagnosis.blocks", block=row.block, count=row.blocks),
                 row.kernel,
-                format_number(_known(row.lag_sweeps)),
-                say("diagnosis.met_value", met=_known(row.met), pairs=_known(row.pairs)),
-                say("diagnosis.meeting_value", median=_known(row.median_meeting_sweeps), longest=_known(row.largest_meeting_sweeps)),
-                say("diagnosis.recommended_value", sweeps=_known(row.recommended_sweeps), steps=_known(row.recommended_steps)),
+                format_number(_number(row.lag_sweeps)),
+                say("diagnosis.met_value", met=_number(row.met), pairs=_number(row.pairs)),
+                say("diagnosis.meeting_value", median=_number(row.median_meeting_sweeps), longest=_number(row.largest_meeting_sweeps)),
+                say("diagnosis.recommended_value", sweeps=_number(row.recommended_sweeps), steps=_number(row.recommended_steps)),
                 row.eta or "-",
                 "-" if row.added_delta is None else row.added_delta,
             )
@@ -106,7 +106,7 @@ def _diagnosis_table(rows: Sequence[RowFacts], say: Say) -> PageTable:
     )
 
 
-def _known(value: int | None) -> int:
+def _number(value: int | None) -> int:
     """A figure of a row with a bound, which has all of them."""
     assert value is not None
     return value
@@ -140,6 +140,6 @@ def _movement(row: RowFacts, say: Say) -> tuple[str, ...]:
         row.block,
         row.kernel,
         f"{100 * moved.acceptance_rate:.3g} %",
-        missing if size is None else say("diagnosis.of_draws", size=format_deviation(size), draws=_known(moved.draws)),
+        missing if size is None else say("diagnosis.of_draws", size=format_deviation(size), draws=_number(moved.draws)),
         missing if time is None else format_deviation(time),
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypedDict
 
 from holdfast.card.promise import ChainBlocks, CostAt, CostInfo, GuaranteeInfo, RelationInfo, SmallestSecret
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.guarantee import ChainFacts, Guarantee, Kind, Promise, Relation
+from holdfast.privacy.guarantee import ChainFacts, Guarantee, Promise, Relation
 from holdfast.wording.answers import answers_info, answers_relation, answers_sentences
 from holdfast.wording.budget import asked_info, asked_sentence, budget_why, requested_sentence
 from holdfast.wording.conditioning import conditioning_info, conditioning_sentences
@@ -37,27 +36,13 @@ def guarantee_info(guarantee: Guarantee) -> GuaranteeInfo:
         chains=tuple(map(_chain_info, guarantee.chains)),
         conditioning=conditioning_info(guarantee),
         answers=answers_info(guarantee),
-        per_distance=CostInfo(**_numbers(guarantee.per_distance())),
-        per_person=None if person is None or guarantee.person is None else CostAt(**_numbers(person), distance=_exact(guarantee.person)),
-        smallest_secret=SmallestSecret(
-            **_numbers(secret), distance=_exact(guarantee.smallest_secret), found=guarantee.smallest_secret_status
-        ),
+        per_distance=CostInfo.of(guarantee.per_distance()),
+        per_person=None if person is None or guarantee.person is None else CostAt.of(person, distance=_exact(guarantee.person)),
+        smallest_secret=SmallestSecret.of(secret, distance=_exact(guarantee.smallest_secret), found=guarantee.smallest_secret_status),
         why=budget_why(guarantee),
         sentences=tuple(guarantee_sentences(guarantee)),
         text=guarantee_paragraph(guarantee),
     )
-
-
-class _Numbers(TypedDict):
-    kind: Kind
-    epsilon: str
-    delta: str
-    rho: str | None
-
-
-def _numbers(promise: Promise) -> _Numbers:
-    rho = None if promise.rho is None else format_exact(promise.rho)
-    return {"kind": promise.kind, "epsilon": format_exact(promise.epsilon), "delta": format_exact(promise.delta), "rho": rho}
 
 
 def _exact(distance: int | Fraction) -> int | str:
