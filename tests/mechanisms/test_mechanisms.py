@@ -19,6 +19,7 @@ from holdfast.laws import Gaussian, L1Laplace, Rounded
 from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
 from holdfast.mechanisms import mechanism_class, register
 from holdfast.privacy import Relation
+from holdfast.wording.errors import has_long_tails, is_unbiased
 from tests.laws.lattices import sigma_squared_of
 from tests.snapshot_files import Snapshot
 
@@ -393,8 +394,7 @@ class TestRegisteringChangesNothingThatIsThere:
         """Else GeneralizedLaplace would draw what a stranger's sampler draws, under its own promise."""
         from holdfast.lattices.shapes import Free
         from holdfast.laws import L1Laplace
-        from holdfast.wording.errors import has_long_tails, is_unbiased
-from holdfast.samplers.table import SAMPLERS
+        from holdfast.samplers.table import SAMPLERS
 
         class Stranger(hf.RoundedProjection):
             name = "stranger"
