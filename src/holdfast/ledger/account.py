@@ -249,15 +249,9 @@ class Account:
         """A further approximate grant, its rho lowered where the two together would else promise less than both epsilons added."""
         if not self.grants or grant.kind != "approximate" or self.grants[0].delta != grant.delta:
             return grant
-        room = largest_rho(self._epsilon_with(grant), self._delta) - self.granted
+        epsilon = sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
+        room = largest_rho(epsilon, cast(Fraction, grant.delta)) - self.granted
         return replace(grant, rho=min(grant.limit, room))
-
-    @property
-    def _delta(self) -> Fraction:
-        return cast(Fraction, self.grants[0].delta)
-
-    def _epsilon_with(self, grant: Grant) -> Fraction:
-        return sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
 
     def check_reserve(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> None:
         """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""

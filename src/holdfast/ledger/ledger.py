@@ -133,7 +133,7 @@ class Ledger:
     @property
     def needs_grants(self) -> bool:
         """Whether a data set must be granted a budget before a release of it is reserved."""
-        return replay.needs_grants(self._store.read(self._chain))
+        return self._store.read(self._chain)[0].needs_grants
 
     # Budgets.
 
@@ -271,9 +271,9 @@ class Ledger:
         plain = read_as(dict, checked_facts(facts.to_fields()))
         facts = ReleaseFacts.read(plain)  # what could not be read again is not written
         replay.check_dataset(name, chain)
-        replay.check_release_name(release, name if replay.needs_grants(chain) else None, chain)
+        replay.check_release_name(release, name if chain[0].needs_grants else None, chain)
         account, events = replay.account_of(name, chain), []
-        if not replay.needs_grants(chain):
+        if not chain[0].needs_grants:
             used = id_elsewhere(release, name, chain)
             if used is not None:
                 raise used
@@ -438,7 +438,7 @@ class Ledger:
             remembered = self._witness.read_marks([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
-            steps, lost = steps_after_restore(chain, marks, replay.needs_grants(chain))
+            steps, lost = steps_after_restore(chain, marks, chain[0].needs_grants)
             with contextlib.suppress(WitnessMismatch):
                 self._check_marks(connection, marks)
                 if not others:

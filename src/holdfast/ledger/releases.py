@@ -182,10 +182,6 @@ def _if_understood(reader: Callable[[Json], object], value: Json) -> object:
         return None
 
 
-def _name(value: Json) -> str:
-    return name_of(value, "name")
-
-
 def _text(value: Json, longest: int = MAX_TEXT) -> str:
     if len(read_as(str, value)) > longest:
         raise ValueError("a text of another length")
@@ -203,11 +199,11 @@ def _versions(value: Json) -> dict[str, str | int]:
 
 
 _READERS: Mapping[str, Callable[[Json], object]] = {
-    "protect": _name,
+    "protect": lambda value: name_of(value, "protect"),
     "distance": lambda value: _text(value, MAX_NAME),
     "answers": lambda value: value,
     "disjoint": lambda value: None if value is None else Disjoint.read(value),
-    "revision_of": lambda value: None if value is None else _name(value),
+    "revision_of": lambda value: None if value is None else name_of(value, "revision_of"),
     "mechanism": lambda value: _text(value, MAX_NAME),
     "parameters": lambda value: read_as(dict, value),
     "asked": lambda value: _if_understood(Asked.from_fields, value),

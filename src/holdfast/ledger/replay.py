@@ -36,11 +36,6 @@ def releases_of(chain: list[Event]) -> list[Reservation]:
     return sorted((release for name in names for release in account_of(name, chain).releases.values()), key=lambda release: release.seq)
 
 
-def needs_grants(chain: list[Event]) -> bool:
-    """As the first event says."""
-    return chain[0].needs_grants
-
-
 def check_dataset(name: str, chain: Iterable[Event]) -> None:
     """Refuse a new data set whose name looks like that of another: it would have a fresh account, with nothing spent."""
     _check_letters(name, "data set")
