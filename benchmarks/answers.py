@@ -28,7 +28,7 @@ from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
 from holdfast.research.subspace import floating_form, read_query
 from holdfast.subspace import Invariants, linear_sensitivities
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import AnswerGrid
 
 Floats = NDArray[np.float64]
 
@@ -197,7 +197,7 @@ def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: Subs
     said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
     grid = AnswerGrid(0, **said, neighbours="replace-one", on_grid=True)
     universe = hf.Universe.product({"answer": [str(i) for i in range(len(matrix))]})
-    return replace(Facts.of(universe, [hf.linear(kept)]), grid=grid)
+    return replace(Facts.of(universe, [hf.linear(kept)]), measure=grid)
 
 
 def _error_row(name: str, closed: float | None, squares: Floats, first: dict[str, float]) -> Row:

@@ -146,7 +146,7 @@ def counties(path: Path, most: int | None = None) -> tuple[list[Row], str]:
     free = BoundedClasses(BoundedBlock.plain(sexes_and_ages(MINORS, AGES - MINORS), None), HALF)
     with NoiseKey.for_tests("bench counties").stream("free") as words:
         without = free.publish(np.ascontiguousarray(x), None, words)
-    drawn = ", ".join(sorted({group["sampler"] for group in made.card["sampler"]["groups"]}))
+    drawn = ", ".join(sorted({group.sampler for group in made.card.sampler.groups}))
     note = (
         f"All counties: {len(x):,} tables of {2 * AGES} cells, totals, sexes and voting age kept, counts >= 0, epsilon 1 (rate 1/2): one "
         f"release in {seconds:.1f} seconds of processor time, {wall:.1f} on the clock, plan, checks and card included. Sampler: {drawn}. "

@@ -58,8 +58,8 @@ def measure(case: Case) -> Row:
     table = hf.Table.from_counts(frame, list(columns), "people")
     plan = hf.plan(table, [hf.margin(column) for column in case.kept], case.mechanism)
     release = draw(plan, table, Order("bench"))
-    card = release.card_model.to_dict()
-    kept_rows = shown_rows(release.kept_rows, plan.facts.kept, release.table.grid)
+    card = release.card
+    kept_rows = shown_rows(release.kept_rows, plan.facts.kept, release.table.measure)
     marks = [time.process_time()]
     facts = report_facts(release.plan, release.table)
     marks.append(time.process_time())

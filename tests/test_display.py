@@ -18,6 +18,7 @@ from holdfast.display import html_table, list_names, shorten
 from holdfast.exact import Computable, DiscreteGaussian, DiscreteLaplace, Weighted
 from holdfast.invariants import compile_rows
 from tests.examples import examples
+from tests.notebooks import notebook_page
 
 TWO_LINES = 240
 MANY = [f"{i:05d}" for i in range(10_000)]
@@ -111,7 +112,7 @@ def test_a_line_or_two_whatever_the_size(make: Callable[[], Any]) -> None:
     check_line(repr(thing))
     assert str(SECRET) not in repr(thing)
     if hasattr(thing, "_repr_html_"):
-        check_html(thing._repr_html_())
+        check_html(notebook_page(thing))
 
 
 @pytest.mark.parametrize("keep", KEEP.values(), ids=KEEP.keys())
@@ -134,7 +135,7 @@ def test_releases_and_what_they_are_made_of(mechanism: Any, keep: list[Any]) -> 
         check_line(repr(thing))
         assert str(SECRET) not in repr(thing)
         if hasattr(thing, "_repr_html_"):
-            check_html(thing._repr_html_())
+            check_html(notebook_page(thing))
 
 
 def test_channels_and_drawings_say_what_is_drawn() -> None:
@@ -150,10 +151,10 @@ def test_a_release_in_a_notebook_says_first_that_it_is_not_private() -> None:
         for key in (hf.NoiseKey.for_tests(1), None)
     }
     for key, release in made.items():
-        texts = check_html(release._repr_html_()).texts
+        texts = check_html(notebook_page(release)).texts
         shown = dict(zip(texts[1::2], texts[2::2], strict=True))
         assert (texts[1:3] == ["Warning", "NOT PRIVATE: drawn with a test key"]) == (key is not None)
-        assert ("NOT PRIVATE" in release._repr_html_()) == (key is not None)
+        assert ("NOT PRIVATE" in notebook_page(release)) == (key is not None)
         assert shown["asked"] == "epsilon = 0.5 per distance"
         assert shown["Kept"] == "2 totals, exactly"
         assert shown["Promise"] == hf.describe(release.guarantee)
@@ -168,9 +169,9 @@ def test_markup_of_others_is_escaped() -> None:
     keep = [hf.margin(bad), hf.identity(hf.subset(bad, [bad], by=["b"]))]
     made = hf.release(table, keep[:1], hf.GeneralizedLaplace(epsilon=1, per="distance"), key=hf.NoiseKey.for_tests("markup"))
     for thing in (table, universe, made.plan, made.guarantee, made, hf.plan(table, keep, hf.Suppression())):
-        cells = check_html(thing._repr_html_())
+        cells = check_html(notebook_page(thing))
         assert "img" not in cells.tags
-        assert "<img" not in thing._repr_html_()
+        assert "<img" not in notebook_page(thing)
 
 
 @settings(max_examples=examples(60))
@@ -187,7 +188,7 @@ def test_odd_names(name: str) -> None:
     ):
         check_line(repr(thing))
     for shown in (table, table.universe):
-        check_html(shown._repr_html_())
+        check_html(notebook_page(shown))
 
 
 def test_constraints_read_as_they_are_written() -> None:
@@ -218,7 +219,7 @@ def test_a_long_law_keeps_its_stream() -> None:
 def test_a_table_in_a_notebook_shows_declarations_only() -> None:
     tree = hf.Hierarchy.from_prefixes(["17031", "17043"], [2])
     table = hf.Table(hf.Universe.product({"county": tree, "<i>": ["F"]}), np.array([SECRET, 3]), protect="house & home", name="Trial")
-    texts = check_html(table._repr_html_()).texts
+    texts = check_html(notebook_page(table)).texts
     assert texts[0] == "Table: Trial"
     shown = dict(zip(texts[1::2], texts[2::2], strict=True))
     assert shown == {

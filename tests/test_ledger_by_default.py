@@ -14,7 +14,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.ledger import Ledger
-from holdfast.publication import publishing
+from holdfast.publication import publication
 from tests.running import Run
 
 COUNTIES = "state,county,people\n17,031,41\n17,043,12\n17,097,5\n18,001,7\n18,003,21\n19,001,3\n"
@@ -224,7 +224,7 @@ class TestWithoutALedger:
             table, [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), release_id="r1", ledger=None, allow_exposed=1
         )
         assert "not recorded in a ledger" in repr(made)
-        assert made.card["release"]["ledger_text"].startswith("This release was recorded in no ledger")
+        assert made.card.release.ledger_text.startswith("This release was recorded in no ledger")
         assert not (work / DEFAULT).exists()
 
 
@@ -238,7 +238,7 @@ class TestInterrupted:
             raise hf.errors.OutputProblem("stopped")
 
         with monkeypatch.context() as patch:
-            patch.setattr(publishing, "fill_folder", stop)
+            patch.setattr(publication, "fill_folder", stop)
             assert run("release", "run.toml", "-o", "out").code == IDENTICAL
         refused = run("release", "run.toml", "-o", "out")
         assert (refused.code, refused.out) == (LEDGER_PROBLEM, "")

@@ -21,11 +21,10 @@ from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
 from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.diagnose import diagnose
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
 from holdfast.tables.columns import KEY_BITS
 from holdfast.tables.synth import Population, synthesize
-from holdfast.verification.loaded import Loaded
 from tests.running import Run
 
 SHOWN = {"as_json", "output"}
@@ -48,9 +47,9 @@ PLACE = {"ledger", "witness"}
 """Where a ledger is: in Python the arguments of Ledger.open."""
 COMMANDS: dict[str, Pair] = {
     "verify": Pair((hf.verify,)),
-    "view": Pair((hf.load, Loaded.view)),
+    "view": Pair((hf.load, Publication.view)),
     "interval": Pair(
-        (hf.load, Loaded.interval, Loaded.intervals),
+        (hf.load, Publication.interval, Publication.intervals),
         {"where"},  # in Python the first argument
         {"query", "queries"},
     ),
@@ -95,7 +94,7 @@ FILES: dict[str, tuple[type[Section], Pair]] = {
     "release": (
         ReleaseSection,
         Pair(
-            (hf.release, Release.save),
+            (hf.release, Publication.save),
             {
                 "id",
                 "per",
@@ -213,7 +212,7 @@ def test_what_is_listed_as_belonging_to_one_side_is_there() -> None:
 
 def test_the_release_command_and_python() -> None:
     """Its options are about the ledger and the folder; a run file has the rest."""
-    options, arguments = command_options("release"), python_arguments(hf.release, Release.save)
+    options, arguments = command_options("release"), python_arguments(hf.release, Publication.save)
     assert options.pop("force") == arguments["force"]
     assert options.pop("ledger") is None
     assert arguments["ledger"] == EMBEDDED

@@ -20,7 +20,7 @@ PACKAGE = "holdfast"
 
 _CORE = ("display", "errors", "randomness", "exact", "tables", "invariants", "lattices", "exposure")
 _DRAWING = (*_CORE, "laws", "samplers", "chains", "privacy", "channels", "mechanisms")
-_RELEASES = (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "wording", "accuracy", "views", "report", "publication")
+_RELEASES = (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "card", "wording", "accuracy", "views", "report", "publication")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "display": (),
@@ -42,12 +42,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The only room with counts.
     "engines": _DRAWING,
     "ledger": ("display", "errors", "exact", "tables", "lattices", "privacy"),
+    "card": ("errors", "exact", "tables", "invariants", "privacy", "ledger"),
     # The room of sentences: only what shows things to people may import it.
-    "wording": (*_DRAWING, "cellkey", "ledger"),
+    "wording": (*_DRAWING, "cellkey", "ledger", "card"),
     "accuracy": (*_DRAWING, "wording"),
     "views": ("errors", "randomness"),
-    "report": ("display", "errors", "exact", "cellkey", "wording"),
-    "publication": (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "wording", "accuracy", "views", "report"),
+    "report": ("display", "errors", "exact", "cellkey", "card", "wording"),
+    "publication": (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "card", "wording", "accuracy", "views", "report"),
     "verification": _RELEASES,
     "runfiles": _RELEASES,
     "__init__": (*_RELEASES, "verification"),

@@ -1,9 +1,10 @@
 """Which files of the package one small release runs through, and how often it goes from one to another.
 
-    python tools/trace_release.py [--src SRC] [--counts] [--table] [--warm] [--skip FOLDER ...]
+    python tools/trace_release.py [--src SRC] [--mechanism NAME] [--counts] [--table] [--warm] [--skip FOLDER ...]
 
-The release is a 4 x 4 table with both margins kept, GeneralizedLaplace with epsilon 1/4 and a test key, drawn by `hf.release` and written
-by `.save`; with `--table`, building the Table is traced too. It is made untraced first, so that modules are loaded and loops compiled;
+The release is a 4 x 4 table with both margins kept, GeneralizedLaplace with epsilon 1/4 (or the mechanism that `--mechanism` names as run
+files do, with the budget of its example) and a test key, drawn by `hf.release` and written by `.save`; with `--table`, building the Table
+is traced too. It is made untraced first, so that modules are loaded and loops compiled;
 caches (lru_cache) are then emptied, because a new process begins without them (`--warm` leaves them), and the release is made again, with a
 new key object of the same test seed and another folder, under sys.setprofile.
 
@@ -28,8 +29,9 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -175,7 +177,16 @@ class Trace:
         return "\n".join(out)
 
 
-def one_release(seed: int, folder: Path, trace: Trace | None = None, with_table: bool = False) -> bool:
+def example_of(name: str) -> Callable[[], Any]:
+    """What makes the mechanism of this name, with the budget per unit of distance that its first key has as an example."""
+    from holdfast.mechanisms.registry import mechanism_class
+
+    kind: Callable[..., Any] = mechanism_class(name)
+    budget = {key.name: key.example.strip('"') for key in mechanism_class(name).run_file_keys[:1]}
+    return partial(kind, **budget, per="distance") if budget else kind
+
+
+def one_release(seed: int, folder: Path, mechanism: str, trace: Trace | None = None, with_table: bool = False) -> bool:
     """Draw and save the release under this test key; whether every released count differs from the true one."""
     import pyarrow as pa
 
@@ -183,11 +194,12 @@ def one_release(seed: int, folder: Path, trace: Trace | None = None, with_table:
 
     rows, columns = [row for row in "abcd" for _ in range(4)], list("pqrs") * 4
     data, key = pa.table({"row": rows, "column": columns, "people": COUNTS}), hf.NoiseKey.for_tests(seed)
+    make = example_of(mechanism)
     nothing: nullcontext[None] = nullcontext()
     with trace if trace is not None and with_table else nothing:
         table = hf.Table.from_counts(data, cells=["row", "column"], count="people")
     with nothing if trace is None else trace:
-        release = hf.release(table, [hf.margin("row"), hf.margin("column")], hf.GeneralizedLaplace(epsilon="1/4", per="distance"), key=key)
+        release = hf.release(table, [hf.margin("row"), hf.margin("column")], make(), key=key)
         release.save(folder)
     return not holds_counts(release.table.counts)
 
@@ -206,6 +218,7 @@ def main() -> None:
     """Print the figures of one release."""
     parser = argparse.ArgumentParser(description="Which files of the package one small release runs through.")
     parser.add_argument("--src", type=Path, default=ROOT / "src", help="the folder that holds the package")
+    parser.add_argument("--mechanism", default="generalized-laplace", help="its name, as in run files")
     parser.add_argument("--counts", action="store_true", help="list the files that a true count passes")
     parser.add_argument("--table", action="store_true", help="trace the building of the table too")
     parser.add_argument("--warm", action="store_true", help="leave the caches of the first release")
@@ -215,11 +228,11 @@ def main() -> None:
     sys.path.insert(0, str(src))
     trace = Trace(src / "holdfast", given.counts, tuple(given.skip))
     with tempfile.TemporaryDirectory() as made:
-        seed = next(seed for seed in count(1) if one_release(seed, Path(made) / f"untraced {seed}"))
+        seed = next(seed for seed in count(1) if one_release(seed, Path(made) / f"untraced {seed}", given.mechanism))
         if not given.warm:
             empty_caches("holdfast")
         with mock.patch.object(np, "empty", np.zeros) if given.counts else nullcontext():
-            one_release(seed, Path(made) / "traced", trace, given.table)
+            one_release(seed, Path(made) / "traced", given.mechanism, trace, given.table)
     print(trace.words())
 
 

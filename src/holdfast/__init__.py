@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from holdfast.publication.plan import plan
     from holdfast.randomness import NoiseKey
     from holdfast.tables import Hierarchy, Table, Universe
-    from holdfast.verification.loaded import load
-    from holdfast.verification.verify import verify
+    from holdfast.verification.verify import load, verify
     from holdfast.wording import describe
 
 __all__ = [
@@ -113,7 +112,7 @@ _HOME = {
     "identity": "holdfast.invariants",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",
-    "load": "holdfast.verification.loaded",
+    "load": "holdfast.verification.verify",
     "margin": "holdfast.invariants",
     "plan": "holdfast.publication.plan",
     "privacy": "holdfast.privacy",

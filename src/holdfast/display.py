@@ -1,12 +1,17 @@
-"""How objects show themselves in terminals and notebooks: short texts on one line, and small HTML tables of names and values."""
+"""How objects show themselves: short texts on one line, small HTML tables of names and values, and plain values as JSON writes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from html import escape
 from itertools import islice
+from typing import TypeAlias, TypeVar
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+"""A value that JSON writes, of any shape. Who reads one checks what is in it, by `read_as`."""
+Kind = TypeVar("Kind", str, int, bool, list["Json"], dict[str, "Json"])
 
 LINE = 60
 """Characters that one name or number may take in a repr."""
@@ -14,6 +19,13 @@ LINE = 60
 _HTML_TEXT = 300
 _HTML_PARAGRAPH = 20_000
 _HTML_ROWS = 40
+
+
+def read_as(kind: type[Kind], value: Json) -> Kind:
+    """The value if it is a text, a whole number, a list, ... as `kind` says; TypeError for another one. True is not a number."""
+    if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+        raise TypeError(f"not of the kind {kind.__name__}")
+    return value
 
 
 def printable(text: str) -> str:

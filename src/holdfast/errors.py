@@ -60,7 +60,7 @@ confidential count, a key or noise. `code` is stable and documented in docs/erro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class HoldfastError(Exception):
@@ -72,7 +72,7 @@ class HoldfastError(Exception):
     code: ClassVar[str] = "holdfast"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, *told: object, field: str | None = None, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, *told: object, field: str | None = None, details: Mapping[str, object] | None = None) -> None:
         super().__init__(*told)
         self.field = field
         self.details = details

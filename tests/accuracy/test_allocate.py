@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.tables import Hierarchy, Universe
 from holdfast.testing import ALPHA
 from holdfast.testing.fit import check_p_value
-from holdfast.wording.allocation import allocation_lines
+from holdfast.wording.allocation import AllocationFacts, ReachedLine, allocation_lines
 from tests.running import Ran
 
 ROUNDED = 1 + 2e-3
@@ -288,15 +289,14 @@ def test_machines_get_numbers_of_six_digits_and_bounds_are_rounded_up() -> None:
 
 
 def test_what_is_reached_at_most_is_rounded_up() -> None:
-    row = {"level": "county", "margin": "total", "target": "5"}
-    fields = {"goal": "targets", "rho": "1", "per": "distance", "levels": [], "within": 1.0, "equal_shares": 1.0}
     for reached, said in (
         (4.99914, "at most 5 "),
         (4.9981, "at most 4.999 "),
         (0.0123401, "at most 0.01235 "),
         (1234567.0, "at most 1235000 "),
     ):
-        lines = list(allocation_lines({**fields, "reached": [{**row, "reached": reached}]}))
+        row = ReachedLine("county", "total", "5", reached)
+        lines = list(allocation_lines(AllocationFacts("targets", "1", "distance", [], [row], 1.0, 1.0, "")))
         assert said in lines[2]
 
 
@@ -311,6 +311,6 @@ def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path
 
 
 def test_one_share_is_not_compared_with_itself() -> None:
-    fields = {"goal": "targets", "rho": "1", "per": "distance", "reached": [], "levels": [], "within": 1.0, "equal_shares": 1.0}
-    assert list(allocation_lines(fields))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
-    assert list(allocation_lines({**fields, "equal_shares": 1.5}))[-1].endswith("equal shares have one 1.5 times as large.")
+    facts = AllocationFacts("targets", "1", "distance", [], [], 1.0, 1.0, "")
+    assert list(allocation_lines(facts))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
+    assert list(allocation_lines(replace(facts, equal_shares=1.5)))[-1].endswith("equal shares have one 1.5 times as large.")

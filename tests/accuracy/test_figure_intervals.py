@@ -15,7 +15,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
 from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
 from holdfast.wording.catalogue import Sentences
@@ -27,13 +27,13 @@ BOTH = [hf.margin("county"), hf.margin("education")]
 AIRPORTS = hf.Universe.product({"dest": ["ACK", "BOS", "SFO"], "hour": list("567"), "carrier": ["AA", "UA", "WN"]})
 
 
-def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Release:
+def release(universe: hf.Universe, keep: list[Any], mechanism: Any) -> Publication:
     counts = np.random.default_rng(3).poisson(40, len(universe))
     return hf.release(hf.Table(universe, counts), keep, mechanism, key=hf.NoiseKey.for_tests("bars"), release_id="bars")
 
 
-def answers() -> Release:
-    made: Release = hf.answer(
+def answers() -> Publication:
+    made: Publication = hf.answer(
         [12.5, 7.25, 0.75, 20.5],
         keep=[[1, 1, 1, -1], [0, 0, 0, 1]],
         sensitivity="1/2",
@@ -45,7 +45,7 @@ def answers() -> Release:
     return made
 
 
-COMPUTED: dict[str, Callable[[], Release]] = {
+COMPUTED: dict[str, Callable[[], Publication]] = {
     "tracts": lambda: release(hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", per="person")),
     "tracts, laplace": lambda: release(
         hf.Universe.listed(COUNTIES), [hf.margin("state")], hf.GeneralizedLaplace(epsilon="1/4", per="distance")
@@ -66,7 +66,7 @@ COMPUTED: dict[str, Callable[[], Release]] = {
     "rounded": lambda: release(hf.Universe.product({"a": list("123")}), [hf.total()], hf.RoundedProjection(epsilon="1/4", per="distance")),
     "real-valued": answers,
 }
-SIMULATED: dict[str, Callable[[], Release]] = {
+SIMULATED: dict[str, Callable[[], Publication]] = {
     "4 x 4": lambda: release(FOUR, BOTH, hf.GeneralizedLaplace(epsilon="1/4", per="distance")),
     "chains": lambda: release(
         hf.Universe.product({"a": list("12")}),
@@ -156,12 +156,12 @@ class TestWithoutKnownErrors:
         loaded = hf.load(made.save(tmp_path / "out"))
         facts = report_facts(loaded.plan, loaded.table)
         assert facts.ranked is not None
-        assert facts.grid is not None
+        assert facts.heat is not None
         assert sorted(bar.value for bar in facts.ranked.bars) == sorted(loaded.table.counts.tolist())[-len(facts.ranked.bars) :]
         assert {(bar.low, bar.high) for bar in facts.ranked.bars} == {(None, None)}
         assert facts.ranked.intervals == "none"
-        assert facts.grid.values == loaded.table.counts.reshape(4, 2).tolist()
-        assert facts.grid.deviations == [[None, None]] * 4
+        assert facts.heat.values == loaded.table.counts.reshape(4, 2).tolist()
+        assert facts.heat.deviations == [[None, None]] * 4
         assert (facts.example, facts.sizes, facts.relative, facts.levels) == (None, None, (), ())
         bars, heat = loaded.plot.ranked("cells"), loaded.plot.heat_map()
         assert "intervals" not in bars.title
@@ -178,7 +178,7 @@ class TestWithoutKnownErrors:
     def test_suppression_has_neither(self, tmp_path: Path) -> None:
         loaded = hf.load(release(FOUR, BOTH, hf.Suppression()).save(tmp_path / "out"))
         facts = report_facts(loaded.plan, loaded.table)
-        assert (facts.ranked, facts.grid, facts.example, facts.sizes, facts.relative, facts.noise) == (None, None, None, None, (), ())
+        assert (facts.ranked, facts.heat, facts.example, facts.sizes, facts.relative, facts.noise) == (None, None, None, None, (), ())
         for figure in (loaded.plot.ranked, loaded.plot.heat_map):
             with pytest.raises(InvalidParameter, match="leaves counts out"):
                 figure()

@@ -146,7 +146,7 @@ class TestEnds:
         for query in ([1, 0, 0], [0, 1, 0], [1, 1, 1]):
             found = release.interval(query, 0.95)
             assert found.low <= sum(w * value for w, value in zip(query, true, strict=True)) <= found.high
-        assert (found.low == found.high) == (release.table.grid.moved == 0)  # of the invariant
+        assert (found.low == found.high) == (release.table.measure.moved == 0)  # of the invariant
 
     def test_half_of_all_releases_cover_an_answer_that_was_rounded(self) -> None:
         """By the noise alone none of them did. Of 40 fewer than 3 would cover it with a probability of 821 / 2^40."""

@@ -15,6 +15,7 @@ from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.exposure.zeros import zero_cells
+from holdfast.tables import Declarations
 
 GRID = hf.Universe.product({"sex": ["F", "M"], "age": ["0", "1", "2"]})
 TABLE = hf.Table(GRID, np.array([5, 3, 2, 0, 0, 4]))
@@ -22,7 +23,7 @@ MARGINS = [hf.margin("sex"), hf.margin("age")]
 
 
 def facts_of(keep: Any, table: hf.Table = TABLE) -> Facts:
-    found = Facts.of(table, keep)
+    found = Facts.of(Declarations.of(table), keep)
     return found.with_totals(np.concatenate([rows.totals(table.counts) for rows in found.kept.rows]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import holdfast as hf
 from holdfast.publication.diagnose import diagnose
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.report.cellkey import cellkey_html, perturbed_html
 from tests.exposing import exposing
 from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
@@ -25,7 +25,7 @@ SAID: dict[str, Any] = {
 }
 
 
-def written(release: Release, folder: Path, **how: Any) -> Pages:
+def written(release: Publication, folder: Path, **how: Any) -> Pages:
     saved = release.save(folder / "out", **how)
     return {page: (saved / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
 

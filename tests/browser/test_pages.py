@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.statement import statement_html
-from tests.report.cards import CARD, HOSTILE, a_card, with_every_text
-from tests.report.test_diagnosis import FIELDS
+from tests.report.cards import HOSTILE, a_card, with_every_text
+from tests.report.test_diagnosis import FIELDS, facts_of
 
 from .looking import browser, look
 from .pages import RELEASES
@@ -39,7 +39,7 @@ def shots(name: str, tmp_path: Path) -> Path:
 
 
 def test_the_statement_is_whole_at_every_width_and_prints_on_two_pages(opened: Browser, tmp_path: Path) -> None:
-    found = look(opened, statement_html(CARD), shots("statement", tmp_path))
+    found = look(opened, statement_html(a_card()), shots("statement", tmp_path))
     assert found.messages == []
     assert not any(found.problems.values()), found.problems
     assert len(found.printed) == 2
@@ -67,7 +67,8 @@ def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Pat
 @pytest.mark.long
 def test_what_is_confidential_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
     words = "CONFIDENTIAL: this law depends on the data."
-    found = look(opened, diagnosis_html({**FIELDS, "confidential": True, "confidential_text": words}), shots("confidential", tmp_path))
+    page = diagnosis_html(facts_of({**FIELDS, "confidential": True, "confidential_text": words}))
+    found = look(opened, page, shots("confidential", tmp_path))
     assert not any(found.problems.values()), found.problems
     assert all("CONFIDENTIAL" in page for page in found.printed)
 
@@ -96,12 +97,12 @@ FAULTS = {
 @pytest.mark.parametrize("kind", FAULTS)
 def test_faults_would_be_noticed(kind: str, opened: Browser, tmp_path: Path) -> None:
     place, fault = FAULTS[kind]
-    good = statement_html(CARD)
+    good = statement_html(a_card())
     assert place in good
     assert look(opened, good.replace(place, fault), shots("fault", tmp_path)).problems[kind]
 
 
 @pytest.mark.long
 def test_a_page_that_asks_for_something_would_be_noticed(opened: Browser, tmp_path: Path) -> None:
-    loads = statement_html(CARD).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
+    loads = statement_html(a_card()).replace("</main>", '<img src="https://example.org/x.png" alt=""></main>')
     assert any("Content Security Policy" in message for message in look(opened, loads, shots("loads", tmp_path)).messages)

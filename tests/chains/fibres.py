@@ -18,6 +18,8 @@ from holdfast.chains.protocol import StatePair
 from holdfast.chains.target import ChainTarget
 from holdfast.lattices import algebra
 
+from .transitions import joint_transitions, transitions
+
 Point: TypeAlias = tuple[int, ...]
 
 
@@ -70,7 +72,7 @@ def transition_matrix(kernel: Any, fibre: Sequence[Point], states: Sequence[Poin
     matrix: dict[Point, dict[Point, Fraction]] = {}
     for z, state in zip(fibre, fibre if states is None else states, strict=True):
         row: dict[Point, Fraction] = {}
-        for after, mass in kernel.transitions(as_state(state)).items():
+        for after, mass in transitions(kernel, as_state(state)).items():
             cells = tuple(int(c) for c in kernel.cells_of(as_state(after)))
             row[cells] = row.get(cells, Fraction(0)) + mass
         assert all(isinstance(mass, Fraction) and mass >= 0 for mass in row.values())
@@ -115,9 +117,9 @@ def check_margins(coupled: Any, fibre: Sequence[Point], states: Sequence[Point] 
     All ordered pairs of the fibre's points, or one of `every` where there are too many.
     """
     points = list(fibre if states is None else states)
-    alone = {x: {tuple(after): mass for after, mass in coupled.kernel.transitions(as_state(x)).items() if mass} for x in points}
+    alone = {x: {tuple(after): mass for after, mass in transitions(coupled.kernel, as_state(x)).items() if mass} for x in points}
     for x, y in list(product(points, points))[::every] + [(x, x) for x in points]:
-        joint = coupled.transitions(StatePair(as_state(x), as_state(y)))
+        joint = joint_transitions(coupled, StatePair(as_state(x), as_state(y)))
         first: dict[Point, Fraction] = {}
         second: dict[Point, Fraction] = {}
         for (a, b), mass in joint.items():

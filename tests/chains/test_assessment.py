@@ -18,7 +18,6 @@ from holdfast.chains.assessment import (
     assess,
     assess_all,
     pilot,
-    pilot_lag,
     stability,
     steps_allowed,
 )
@@ -44,7 +43,7 @@ def test_the_pilot_finds_a_lag_that_most_pairs_meet_within() -> None:
     assert sum(law[d] for d in range(1, found.lag + 1)) > Fraction(3, 5)
     assert sum(law[d] for d in range(1, found.lag - 2)) < 1 - Fraction(1, 10**4)  # less what was rounded up
     assert found.lag % 3 == 0
-    assert found.lag == pilot_lag(SLOW, seed="lag", most=10_000)
+    assert found.lag == pilot(SLOW, seed="lag", most=10_000).lag
     assert found.meetings.pairs == PILOT_PAIRS
     assert 1 <= Fraction(TotalVariationCurve(found.meetings).bound(0)) <= SHARP_ENOUGH
     assert found.meetings.seed == "lag: pilot 2"
@@ -66,7 +65,7 @@ def test_the_pilot_takes_the_48th_of_50_times(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_pilot_stays_at_one_sweep_where_that_is_enough() -> None:
     quick = Refresh(sixteenths=16, steps_per_sweep=7)
-    assert pilot_lag(quick, seed="q", most=100) == 7
+    assert pilot(quick, seed="q", most=100).lag == 7
 
 
 def test_pilot_cost_counts_both_chains() -> None:
@@ -77,7 +76,7 @@ def test_pilot_cost_counts_both_chains() -> None:
 def test_assessment_rests_on_its_pairs() -> None:
     calls: list[tuple[int, int]] = []
     found = assess(SLOW, eta="1/100", seed="a", progress=lambda done, total: calls.append((done, total)))
-    assert found.lag == pilot_lag(SLOW, seed="a", most=60_000)
+    assert found.lag == pilot(SLOW, seed="a", most=60_000).lag
     again = meeting_times(SLOW, lag=found.lag, pairs=300, most=60_000, seed="a")
     steps = sorted(again.coupled_steps.tolist())
     assert (found.kernel, found.pairs, found.met, found.eta) == ("refresh", 300, 300, Fraction(1, 100))
@@ -122,7 +121,7 @@ def test_chains_that_never_meet_are_told_by_the_pilot() -> None:
         assess(NEVER, eta="1/100", seed="never", most=40)
     assert "max_steps" not in str(caught.value)
     with pytest.raises(NoMeeting):
-        pilot_lag(NEVER, seed="never", most=40)
+        pilot(NEVER, seed="never", most=40)
 
 
 class Apart(Refresh):

@@ -14,7 +14,7 @@ from holdfast.chains import _line_compiled as compiled
 from holdfast.chains.coupled_line import CoupledLine, best_shifts, shift_line
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Move, Swaps
-from holdfast.chains.pairing import Residual, _overlap, maximal_joint, quantile_joint
+from holdfast.chains.pairing import Residual, _overlap
 from holdfast.chains.protocol import CoupledInfo, StatePair
 from holdfast.chains.target import ChainTarget
 from holdfast.chains.words_in_steps import CHUNK_WORDS
@@ -26,6 +26,7 @@ from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_val
 
 from .fibres import check_margins, enumerate_fibre
 from .test_line_gibbs import KERNELS, STATIONARY, VENN_BASIS, middle_of_pick, rational, words_of
+from .transitions import joint_transitions, maximal_joint, quantile_joint
 
 moves_and_differences = st.integers(1, 5).flatmap(
     lambda n: st.tuples(
@@ -53,13 +54,12 @@ def test_each_chain_alone_has_the_kernels_law_as_fractions(case: int) -> None:
 
 def test_a_pairing_that_looked_at_its_draw_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation: the first chain's draws taken by the quantile pairing where they are even, by the maximal one where they are odd."""
-    import holdfast.chains.coupled_line as module
 
     def mixed(p: dict[int, Fraction], q: dict[int, Fraction]) -> dict[tuple[int, int], Fraction]:
         even = {pair: mass for pair, mass in quantile_joint(p, q).items() if pair[0] % 2 == 0}
         return even | {pair: mass for pair, mass in maximal_joint(p, q).items() if pair[0] % 2}
 
-    monkeypatch.setattr(module, "quantile_joint", mixed)
+    monkeypatch.setattr("tests.chains.transitions.quantile_joint", mixed)
     moves, target = STATIONARY[4]
     fibre = enumerate_fibre(moves, target.lower, target.upper)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="margin"):
@@ -164,7 +164,7 @@ def test_words_on_both_sides_of_the_thresholds_of_each_decision(name: str) -> No
 def test_a_coupled_step_fits_its_joint_law() -> None:
     kernel = LineGibbs(rational("absolute", 4, 3), Swaps((4,)))
     pair = StatePair(np.array([2, -1, -1, 0]), np.array([-1, 1, 1, -1]))
-    law = kernel.couple().transitions(pair)
+    law = joint_transitions(kernel.couple(), pair)
     words = words_of("fit of a coupled step")
     n = 6000
     counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()

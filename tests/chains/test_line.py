@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from holdfast.chains import line as line_module
 from holdfast.chains.line import Line, draw_point
-from holdfast.chains.pairing import normalise
 from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.testing import ListedWords, all_words
 from tests.chains.lines import line_through
 from tests.examples import examples
+
+from .transitions import normalise
 
 ONES = 2**32 - 1
 HALF = Fraction(1, 2)

@@ -28,6 +28,7 @@ from tests.chains.lines import line_through
 
 from .fibres import check_stationary, enumerate_fibre
 from .test_moves import VENN
+from .transitions import transitions
 
 BASE = Fraction(2, 3)
 FORMS = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, -2, 0, 0], [0, 0, 1, 1, 1, 1, 1]])
@@ -84,7 +85,7 @@ def test_a_step_has_the_stated_law_over_all_words() -> None:
     moves = ListedMoves(np.array([[1, -1, 0], [1, 1, -2]]))
     kernel = LineGibbs(rational("absolute", 3, 3), moves)
     state = np.array([1, 1, -2])
-    law = kernel.transitions(state)
+    law = transitions(kernel, state)
     settled: Counter[tuple[int, ...]] = Counter()
     reach: Counter[tuple[int, ...]] = Counter()
     for move in (0x40000000, 0xC0000000):

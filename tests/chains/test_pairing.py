@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.chains.line import Line
-from holdfast.chains.pairing import Joint, Residual, draw_maximal, draw_quantile, maximal_joint, normalise, quantile_joint
+from holdfast.chains.pairing import Residual, draw_maximal, draw_quantile
 from holdfast.chains.target import Decay
 from holdfast.exact.table import certified_thresholds
 from holdfast.exact.weights import FixedWeights, ListedSource
 from holdfast.randomness import NoiseKey
 from holdfast.testing import ListedWords, all_words
+
+from .transitions import Joint, maximal_joint, normalise, quantile_joint
 
 laws = st.dictionaries(st.integers(-4, 4), st.integers(1, 9).map(Fraction), min_size=1)
 

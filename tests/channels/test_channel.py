@@ -15,6 +15,7 @@ from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import NothingLeft
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
+from holdfast.tables import Declarations
 
 from .cases import CASES, GRID, KEEPS, MECHANISMS, table
 
@@ -30,7 +31,7 @@ def many_blocks(blocks: int, cells: int) -> hf.Universe:
 
 
 def bound(keep: str, how: str) -> BoundRelease:
-    facts = Facts.of(table(), KEEPS[keep])
+    facts = Facts.of(Declarations.of(table()), KEEPS[keep])
     return bind(choose_samplers(MECHANISMS[how].channel(facts)), table(), hf.NoiseKey.for_tests("order"), "order")
 
 
@@ -74,7 +75,7 @@ def test_one_task_alone_gives_the_same_bytes() -> None:
     whole = hf.Table(universe, np.arange(5000) % 17)
 
     def start() -> BoundRelease:
-        facts = Facts.of(whole, [hf.margin("a")])
+        facts = Facts.of(Declarations.of(whole), [hf.margin("a")])
         return bind(choose_samplers(LAPLACE.channel(facts)), whole, hf.NoiseKey.for_tests("alone"), "alone")
 
     together = start().draw()
@@ -127,7 +128,7 @@ def test_how_blocks_were_found_does_not_matter() -> None:
 
 
 def test_suppression_has_no_task() -> None:
-    made = hf.Suppression().channel(Facts.of(table(), KEEPS["one sum"]))
+    made = hf.Suppression().channel(Facts.of(Declarations.of(table()), KEEPS["one sum"]))
     assert (list(made.tasks()), made.shapes()) == ([], {})
     assert choose_samplers(made).choices == {}
 

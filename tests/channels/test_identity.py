@@ -38,7 +38,7 @@ def everything() -> dict[tuple[str, str], Any]:
 def forget() -> None:
     """Nothing chosen, piloted or assessed before is used again."""
     choose.cache_clear()
-    chain_sampler._known.clear()
+    chain_sampler.known_samplers.clear()
 
 
 @pytest.fixture(scope="module")

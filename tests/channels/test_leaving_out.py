@@ -164,7 +164,7 @@ class TestWhatDependsOnIt:
         keep, mechanism = BOTH, hf.GeneralizedGaussian(rho=1, per="distance")
         plain, left = hf.plan(UNIVERSE, keep, mechanism).guarantee, restricted(keep, mechanism).guarantee
         assert (plain.relation.non_negative, left.relation.non_negative) == (False, True)
-        assert left.to_fields()["relation_fields"] == {
+        assert left.relation.to_fields() == {
             "same_totals": True,
             "same_cells": False,
             "non_negative": True,

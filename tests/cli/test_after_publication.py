@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.cli.streams import StandardStream
 from holdfast.errors import AfterPublication, LedgerProblem
 from holdfast.ledger import Ledger
-from holdfast.publication import leftovers
+from holdfast.publication import folder as folders
 from tests.cli.test_endings import GRANT, work  # noqa: F401  # a fixture for every test here
 from tests.publication.bookings import run as carry_out
 from tests.running import Run
@@ -239,7 +239,7 @@ folder.write_synced = killed
 
 
 def unfinished(place: Path) -> list[str]:
-    return sorted(path.name for path in place.iterdir() if path.name.startswith(leftovers.TEMPORARY))
+    return sorted(path.name for path in place.iterdir() if path.name.startswith(folders.TEMPORARY))
 
 
 class TestLeftovers:
@@ -278,10 +278,10 @@ class TestLeftovers:
 
     def test_what_cannot_be_removed_is_named(self, run: Run, work: Path) -> None:  # noqa: F811
         """A link of that name is not followed; a folder that was being replaced is not thrown away."""
-        folder = f"{leftovers.TEMPORARY}{'0' * 16}"
+        folder = f"{folders.TEMPORARY}{'0' * 16}"
         (work / "theirs").mkdir()
         (work / folder).symlink_to(work / "theirs")
-        aside = work / f"{leftovers.TEMPORARY}{'1' * 16}{leftovers.BEFORE}"
+        aside = work / f"{folders.TEMPORARY}{'1' * 16}{folders.BEFORE}"
         aside.mkdir()
         ended = run(*RELEASE, "--no-ledger")
         assert ended.code == 0
@@ -303,7 +303,7 @@ class TestLeftovers:
     def test_names_that_are_not_ours_stay(self, tmp_path: Path) -> None:
         place = tmp_path / "place"
         place.mkdir()
-        for name in (f"{leftovers.TEMPORARY}x", f"{leftovers.TEMPORARY}{'0' * 12}-1", "0" * 16):
+        for name in (f"{folders.TEMPORARY}x", f"{folders.TEMPORARY}{'0' * 12}-1", "0" * 16):
             (place / name).mkdir()
         before = sorted(os.listdir(place))
         carry_out(None, place / "out")

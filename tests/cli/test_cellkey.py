@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +257,7 @@ class TestPerturb:
         assert run("verify", "again").code == 0
         held = Ledger.open("holdfast-ledger.sqlite").reservation("other", "again")
         assert held is not None
-        assert held.facts["other_records"] == "people abroad"
+        assert held.facts.other_records == "people abroad"
         assert "other records: people abroad" in run("ledger", "show", "other").out
         assert json.loads(run("ledger", "show", "other", "--json").out)["releases"][0]["other_records"] == "people abroad"
         assert run(*again, "third", "--dataset", "other").code == 0  # both data sets go on with their own noise
@@ -268,7 +269,7 @@ class TestPerturb:
         real = Ledger.reserve
 
         def slower(self: Ledger, dataset: str, release_id: str, charge: Any, facts: Any, **more: Any) -> Any:
-            other = {**facts, "noise": {**facts["noise"], "secret": "another"}}
+            other = replace(facts, noise={**facts.noise, "secret": "another"})
             real(self, dataset, "faster", charge, other, sealed_key=None, input_digest="none", now="2026-01-01T00:00:00Z")
             return real(self, dataset, release_id, charge, facts, **more)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.wording.intervals import CUT, METHODS, interval_lines
+from holdfast.wording.intervals import CUT, METHODS, NamedIntervals, PlainInterval, interval_lines
 from tests.running import Ran
 from tests.snapshot_files import Snapshot
 
@@ -104,19 +104,21 @@ def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, run: Callable
     assert "not what its card says" in ran.err
 
 
+def asked(*intervals: PlainInterval, nonnegative: bool | None = None) -> NamedIntervals:
+    return NamedIntervals(("x",) * len(intervals), intervals, 0.9, None, nonnegative)
+
+
 def test_ends_are_rounded_outwards() -> None:
-    one = {"name": "x", "published": 2 / 3, "low": 0.12345678, "high": 1234.56789, "method": "simulated", "doubt": 1e-6}
-    fields = {"level": 0.9, "joint": None, "intervals": [one, {**one, "low": None, "high": 0.0}]}
-    first, second, *_ = interval_lines(fields)
+    one = PlainInterval(2 / 3, 0.12345678, 1234.56789, "simulated", None, 1e-6)
+    first, second, *_ = interval_lines(asked(one, replace(one, low=None, high=0.0)))
     assert first == "x: published 0.666667; the true number lies from 0.123456 to 1,234.57."
     assert second == "x: published 0.666667; the true number lies from no lower bound to 0."
 
 
 def test_counts_below_zero_have_a_hint() -> None:
-    one = {"name": "x", "published": 2, "low": -1, "high": 5, "method": "convolution", "doubt": 0.0}
+    one = PlainInterval(2, -1, 5, "convolution", None, 0.0)
     for cut, low, told in ((False, -1, True), (False, 0, False), (False, None, False), (True, -1, False), (None, -1, False)):
-        fields = {"level": 0.9, "joint": None, "intervals": [{**one, "low": low}], "nonnegative": cut}
-        assert (interval_lines(fields)[-1] == CUT) is told
+        assert (interval_lines(asked(replace(one, low=low), nonnegative=cut))[-1] == CUT) is told
 
 
 def test_the_hint_is_for_sums_of_counts(folder: Path, run: Callable[..., Ran]) -> None:
@@ -127,13 +129,12 @@ def test_the_hint_is_for_sums_of_counts(folder: Path, run: Callable[..., Ran]) -
 
 
 def test_nothing_is_said_about_chance_where_there_is_none() -> None:
-    kept = {"name": "x", "published": 12, "low": 12, "high": 12, "method": "kept", "doubt": 0.0}
-    share = {**kept, "published": 100 * 45 / 189, "low": 100 * 45 / 189, "high": 100 * 45 / 189}
-    open_ended = {**kept, "published": 3.5, "low": None, "high": None, "method": "lattice sum"}
-    at: dict[str, Any] = {"level": 0.9, "joint": None}
-    assert interval_lines({**at, "intervals": [kept]}) == ["x: 12, exactly.", METHODS["kept"]]
-    assert interval_lines({**at, "intervals": [share]})[0] == "x: 23.8095, without error but for the digits left out."
-    (line,) = interval_lines({**at, "intervals": [open_ended]})
+    kept = PlainInterval(12, 12, 12, "kept", 1.0, 0.0)
+    share = replace(kept, published=100 * 45 / 189, low=100 * 45 / 189, high=100 * 45 / 189)
+    open_ended = PlainInterval(3.5, None, None, "lattice sum", None, 0.0)
+    assert interval_lines(asked(kept)) == ["x: 12, exactly.", METHODS["kept"]]
+    assert interval_lines(asked(share))[0] == "x: 23.8095, without error but for the digits left out."
+    (line,) = interval_lines(asked(open_ended))
     assert line == "x: published 3.5; nothing is known of the true number, because what it is divided by may be 0."
-    both = interval_lines({**at, "intervals": [kept, {**kept, "high": 14, "method": "lattice sum"}]})
+    both = interval_lines(asked(kept, replace(kept, high=14, method="lattice sum")))
     assert both[2] == "Each of these holds with probability 0.9 or more, whatever the true numbers are."

@@ -332,13 +332,13 @@ class TestVerifyAndVoid:
 
 STOPPED = """
 import os, signal
-from holdfast.publication import publishing
-fill = publishing.fill_folder
+from holdfast.publication import publication
+fill = publication.fill_folder
 def slow(*given):
     fill(*given)
     os.kill(os.getpid(), SIGNAL)
     import time; time.sleep(30)
-publishing.fill_folder = slow
+publication.fill_folder = slow
 from holdfast.cli.commands import main
 from holdfast.engines.local import BoundRelease
 main()

@@ -11,7 +11,7 @@ import pytest
 import holdfast as hf
 from holdfast.engines.distributed import AgentPart, publish_part
 from holdfast.errors import InvalidParameter, RequestTooLarge, StreamReused
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import AnswerGrid
 
 TOWNS = hf.Universe.product({"town": ["a", "b", "c"], "sex": ["F", "M"]})
 TRUE = np.array([7, 0, 3, 12, 5, 1])
@@ -81,11 +81,11 @@ def test_any_agent_can_take_off_everybodys_noise_and_the_promise_says_so() -> No
     assert np.array_equal(_joined(parts) - noise.values, TRUE)
     for part in parts:
         assert part.guarantee.key_is_shared
-        assert part.guarantee.to_fields()["key_is_shared"] is True
+        assert part.guarantee.key_is_shared
         assert "against: outsiders only" in repr(part.guarantee)
         assert "against outsiders only" in hf.describe(part.guarantee)
     alone = hf.plan(TOWNS, *CASES["margins, rounded projection"]).guarantee
-    assert "key_is_shared" not in alone.to_fields()
+    assert not alone.key_is_shared
     assert "outsiders" not in hf.describe(alone)
 
 
@@ -116,7 +116,7 @@ def test_what_is_refused() -> None:
 def test_a_plan_that_would_round_to_its_grid_is_refused() -> None:
     """Owners cannot round by themselves, and the promise of such a plan counts rounding that nobody did."""
     grid = AnswerGrid(6, l1=Fraction(1))
-    plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), grid=grid), [hf.total()], hf.ProjectedLaplace(epsilon="1/2"))
+    plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), measure=grid), [hf.total()], hf.ProjectedLaplace(epsilon="1/2"))
     with pytest.raises(InvalidParameter, match="Make the plan with on_grid=True"):
         publish_part(plan.drawing, [0], [1], key=hf.NoiseKey.for_tests("off"), release_id="r")
 

@@ -13,6 +13,7 @@ from holdfast import channels
 from holdfast.channels import Facts
 from holdfast.engines.tasks import check_input, check_published
 from holdfast.errors import InvariantBroken, OutsideBounds, RequestTooLarge
+from holdfast.tables import Declarations
 from tests.channels.cases import COUNTS, GRID, KEEPS, table
 
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/2", per="distance")
@@ -22,7 +23,7 @@ CONDITIONAL = hf.Conditional(epsilon="1/2", per="distance")
 
 def test_output_is_checked() -> None:
     """What no sampler of ours makes is found before it is published."""
-    channel = LAPLACE.channel(Facts.of(table(), KEEPS["grid"]))
+    channel = LAPLACE.channel(Facts.of(Declarations.of(table()), KEEPS["grid"]))
     check_published(channel, COUNTS, COUNTS)
     broken = COUNTS.copy()
     broken[4] += 1

@@ -67,14 +67,14 @@ def test_intervals_hold_all_tables_and_what_is_pinned_is_pinned(data: st.DataObj
 def test_a_row_that_takes_the_whole_total_pins_every_cell() -> None:
     table = hf.Table(FOUR, np.array([10, 0, 0, 0]))
     release = hf.release(table, [TOTAL], hf.Conditional(epsilon=1, rows=[hf.at_least(W, 10)], per="distance"), hf.NoiseKey.for_tests(1))
-    assert release.card["exposed"]["by_values"] == 4
-    assert "since counts are not negative and all counts lie within the bounds" in release.card["exposed"]["text"]
+    assert release.card.exposed.by_values == 4
+    assert "since counts are not negative and all counts lie within the bounds" in release.card.exposed.text
 
 
 def test_what_an_inequality_pins_alone_is_known_and_not_exposed() -> None:
     table = hf.Table(FOUR, np.array([0, 3, 2, 4]))
     release = hf.release(table, [TOTAL], hf.Conditional(epsilon=1, rows=[hf.at_most(W, 0)], per="distance"), hf.NoiseKey.for_tests(1))
-    assert release.card["exposed"]["cells"] == 0
+    assert release.card.exposed.cells == 0
 
 
 @pytest.mark.parametrize("bounds", [{"lower": -5}, {"lower": None, "upper": 50}, {}])
@@ -82,7 +82,7 @@ def test_cells_under_a_total_of_zero_follow_from_counts_not_being_negative(bound
     universe = hf.Universe.product({"sex": ["F", "M"], "age": ["x", "y", "z"]})
     table = hf.Table(universe, np.array([0, 0, 0, 4, 5, 6]))
     release = hf.release(table, [hf.margin("sex")], hf.Conditional(epsilon=1, per="distance", **bounds), hf.NoiseKey.for_tests(1))
-    assert "3 cells follow from the published totals, since counts are not negative: " in release.card["exposed"]["text"]
+    assert "3 cells follow from the published totals, since counts are not negative: " in release.card.exposed.text
 
 
 def test_totals_and_inequalities_that_leave_no_table_are_refused() -> None:

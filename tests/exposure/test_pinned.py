@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.exposure import Exposure
 from holdfast.invariants.constraints import Constraint
-from holdfast.publication.plan import Plan, exposed_fields, exposure_after, prepare
+from holdfast.publication.plan import Plan, exposed_info, exposure_after, prepare
 from holdfast.randomness import NoiseKey
 from tests.examples import examples
 from tests.snapshot_files import Snapshot
@@ -86,17 +86,17 @@ def test_a_release_says_so_on_its_card() -> None:
     people = pa.table({"region": ["n", "n", "s", "s"], "age": ["0-17", "18+"] * 2, "people": [0, 85, 0, 47]})
     table = hf.Table.from_counts(people, cells=["region", "age"], count="people")
     made = hf.release(table, [hf.total(), hf.subset("age", ["18+"])], LAPLACE, NoiseKey.for_tests("pinned"))
-    assert made.card["exposed"]["names"] == ["region=n, age=0-17", "region=s, age=0-17"]
+    assert made.card.exposed.names == ("region=n, age=0-17", "region=s, age=0-17")
 
 
 @pytest.mark.parametrize("last", [1, 2])
 def test_cells_that_occur_hold_at_least_one(last: int) -> None:
     records = pa.table({"region": ["n", "n", "s", "s"] + ["s"] * last, "town": ["A", "B", "C", "D"] + ["D"] * last})
     table = hf.Table.from_records(records, ["region", "town"], universe="observed")
-    made = hf.release(table, [hf.margin("region")], LAPLACE, NoiseKey.for_tests("pinned")).card["exposed"]
-    assert made["names"] == ["region=n, town=A", "region=n, town=B"]
-    assert made["complete"]
-    assert "every cell on the list occurs" in made["text"]
+    made = hf.release(table, [hf.margin("region")], LAPLACE, NoiseKey.for_tests("pinned")).card.exposed
+    assert made.names == ("region=n, town=A", "region=n, town=B")
+    assert made.complete
+    assert "every cell on the list occurs" in made.text
 
 
 def test_rows_and_columns_of_cells_that_occur() -> None:
@@ -116,6 +116,6 @@ def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> Non
         hf.GeneralizedGaussian(rho="1/10", per="distance"),
     )
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
-    said = exposed_fields(exposure_of(plan, counts))
+    said = exposed_info(exposure_of(plan, counts)).to_dict()
     assert (said["cells"], said["complete"]) == (0, False)
     snapshot(said["text"])

@@ -33,7 +33,7 @@ STEPS = {
     "plan": "holdfast.runfiles.runfile:Run.read_table",
     "reserve": "holdfast.ledger:Ledger.reserve",
     "draw": "holdfast.engines.local:BoundRelease.draw",
-    "write": "holdfast.publication.publishing:fill_folder",
+    "write": "holdfast.publication.publication:fill_folder",
     "stage": "holdfast.ledger:Ledger.stage",
     "commit": "holdfast.ledger:Ledger.commit",
     "rename": "holdfast.publication.booking:put_in_place",

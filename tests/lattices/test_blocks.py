@@ -17,7 +17,7 @@ from holdfast.invariants import areas, compile_rows, identity, linear, margin, s
 from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice, algebra, components, lattice
 from holdfast.lattices.components import finest_split
-from holdfast.lattices.margins import smallest_secret
+from holdfast.lattices.lattice import smallest_secret
 from holdfast.lattices.norms import norm_of
 from holdfast.lattices.shortest import shortest_vector
 from holdfast.tables import Table, Universe

@@ -15,8 +15,9 @@ import pytest
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
 from holdfast.lattices import Lattice, algebra
 from holdfast.lattices.norms import L1, L2
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape, Whole
+from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Pinned, Shape, Units, Whole
 from holdfast.lattices.shortest import shortest_vector
+from holdfast.lattices.trees import Tree
 
 LARGE = General.without_rows(10**6, 300)
 SHAPES: list[Shape] = [
@@ -32,6 +33,12 @@ SHAPES: list[Shape] = [
     Grid((2, 3, 2)),
     General(((1, 2, 3),), (1, 1, 1)),
     General(((1, 1, 0, 0), (0, 1, 1, 2)), (2, 1, 1, 2)),
+    Units(None, (2, 3), ((),)),
+    Units(None, (2, 3, 2), ((0, 1, 2, 4),)),
+    Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ())),
+    Units(Tree(((2,), (2, 1))), (2, 2), ((0, 1), (0,), ())),
+    Units(Tree(((3,), (2, 1, 2))), (2,), ((0,), (0,), (0,))),
+    Units(Tree(((2,), (1, 2))), (2,), ((0, 1), (0, 1), ())),
 ]
 
 
@@ -41,10 +48,18 @@ def all_rows(shape: Shape) -> Any:
         cells = np.arange(shape.size).reshape(shape.axes)
         lines = [line for axis in range(cells.ndim) for line in np.moveaxis(cells, axis, -1).reshape(-1, shape.axes[axis])]
         return np.array([np.isin(np.arange(shape.size), line) for line in lines]).astype(np.int64)
+    if isinstance(shape, Units):
+        places = np.indices(shape.axes).reshape(len(shape.axes), -1)
+        rows = [np.zeros(shape.size, dtype=np.bool_)]
+        for level, mask in ((level, mask) for level, family in enumerate(shape.kept) for mask in family):
+            unit = places[0] if shape.tree is None else shape.tree.unit_of(level)[places[0]]
+            keys = [unit, *(places[k + 1] for k in range(len(shape.lengths)) if mask >> k & 1)]
+            rows += [(key == np.array(keys).T).all(axis=1) for key in np.unique(keys, axis=1).T]
+        return np.array(rows).astype(np.int64)
     if isinstance(shape, OneSum):
         return np.array([shape.signs or [1] * shape.size])
-    rows = shape.matrix()
-    return rows if rows is not None else np.eye(shape.size, dtype=np.int64)[: shape.rank]
+    given = shape.matrix()
+    return given if given is not None else np.eye(shape.size, dtype=np.int64)[: shape.rank]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -67,6 +82,61 @@ def test_the_algebra_is_that_of_the_rows(shape: Shape) -> None:
         assert (found.norm, found.value, found.status) == (norm.name, searched.value, "exact")
     columns = [tuple(column) for column in rows.T.tolist()]
     assert shape.one_can_move() == (len(set(columns)) < len(columns))
+
+
+LEVELS = Levels((Tree(((2,), (2, 3))), Tree.plain(3)), ((0, 1), (1, 0)))
+MORE: list[Shape] = [LEVELS, Whole((OneSum(3, (1, 1, -1)), Free(2), Grid((2, 2)))), Bounded(Grid((2, 3)), 0, None)]
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, *MORE], ids=str)
+def test_what_a_shape_says_of_its_moves_follows_from_its_basis(shape: Shape) -> None:
+    basis, unit = shape.basis().astype(np.float64), np.eye(shape.size)
+    projection = basis @ np.linalg.pinv(basis)
+    assert shape.project(unit) == pytest.approx(projection, abs=1e-9)
+    assert shape.projection_diagonal() == pytest.approx(np.diag(projection), abs=1e-9)
+    assert shape.rounding_diagonal() == pytest.approx((shape.gram_schmidt_products(unit) ** 2).sum(axis=1), abs=1e-9)
+    asked = np.concatenate([all_rows(shape), np.eye(shape.size, dtype=np.int64), np.ones((1, shape.size), dtype=np.int64)])
+    assert shape.are_fixed(asked).tolist() == (~(asked @ shape.basis()).any(axis=1)).tolist()
+    assert algebra.same_lattice(shape.reduced_basis(), shape.basis())
+    assert algebra.same_lattice(shape.short_basis().astype(np.int64), shape.basis())
+
+
+@pytest.mark.parametrize("shape", [shape for shape in [*SHAPES, *MORE] if not isinstance(shape, Units)], ids=str)
+def test_kept_rows_are_those_of_the_definition(shape: Shape) -> None:
+    rows = shape.kept_rows()
+    assert (algebra.rank(rows) if len(rows) else 0) == shape.rank
+    assert not (rows @ shape.basis()).any()
+
+
+def test_facts_that_other_rooms_decide_by() -> None:
+    def names(shape: Shape) -> set[str]:
+        facts = ("is_free", "is_pinned", "is_one_sum", "is_plain_sum", "is_two_way", "is_network", "is_irreducible", "cells_alike")
+        return {fact for fact in facts if getattr(shape, fact)}
+
+    alike = {"is_irreducible", "cells_alike"}
+    assert names(Free(2)) == {"is_free", "is_network", *alike}
+    assert names(Pinned(2)) == {"is_pinned", "is_network"}
+    assert names(OneSum(3)) == {"is_one_sum", "is_plain_sum", "is_network", *alike}
+    assert names(OneSum(2, (1, -1))) == {"is_one_sum", "is_network", *alike}
+    assert names(Grid((2, 3))) == {"is_two_way", "is_network", *alike}
+    assert names(Grid((2, 3, 2))) == alike
+    assert names(LEVELS) == names(LARGE) == names(Whole((Free(2),))) == names(Bounded(OneSum(3), 0, None)) == set()
+    assert names(Levels((Tree(((2,), (2, 2))),), ((1,),))) == {"cells_alike"}
+    assert (LARGE.is_listed, OneSum(3).is_listed) == (False, True)
+    assert (LARGE.dense_dimension, Whole((LARGE,)).dense_dimension, LEVELS.dense_dimension) == (LARGE.dimension, 0, 0)
+
+
+@pytest.mark.parametrize("shape", [OneSum(4), Grid((2, 3)), Grid((2, 3, 2))], ids=str)
+def test_sums_along_axes_are_levels_too(shape: OneSum | Grid) -> None:
+    assert algebra.same_lattice(shape.as_levels.basis(), shape.basis())
+
+
+@pytest.mark.parametrize("cell", range(15))
+def test_a_cell_put_last_has_the_same_moves(cell: int) -> None:
+    shape, place = LEVELS.put_last(cell)
+    assert place == shape.size - 1 == 14
+    assert shape.projection_diagonal()[place] == pytest.approx(LEVELS.projection_diagonal()[cell])
+    assert sorted(shape.projection_diagonal()) == pytest.approx(sorted(LEVELS.projection_diagonal()))
 
 
 @pytest.mark.parametrize("shape", [OneSum(3), Grid((2, 2)), Grid((2, 3)), Pinned(2)], ids=str)

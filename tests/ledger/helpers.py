@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.ledger import Charge, Event, Ledger, Reservation
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.server import schema_of
 from holdfast.ledger.store import Store
 from holdfast.wording.ledger import ledger_screen
@@ -32,7 +33,7 @@ def grant(ledger: Ledger, rho: str = "1", dataset: str = DATA) -> Event:
 
 def reserve(ledger: Ledger, release_id: str = "r1", rho: str | Fraction = "1/10", dataset: str = DATA, **facts: Any) -> Reservation:
     charge = Charge("zcdp", rho=Fraction(rho))
-    return ledger.reserve(dataset, release_id, charge, facts, sealed_key=KEY, input_digest=DIGEST, now=NOW)
+    return ledger.reserve(dataset, release_id, charge, ReleaseFacts.read(facts), sealed_key=KEY, input_digest=DIGEST, now=NOW)
 
 
 def apart(*releases: str) -> dict[str, Any]:

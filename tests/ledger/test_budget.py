@@ -19,8 +19,8 @@ from holdfast.lattices.norms import L1, L2
 from holdfast.ledger import Charge, Grant, Ledger, Reservation, largest_rho
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event, make_event
-from holdfast.ledger.disjoint import why_not_disjoint
 from holdfast.ledger.overlaps import Overlaps
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
 from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, apart, bring, grant, reserve
@@ -35,7 +35,7 @@ def small(tmp_path: Path) -> Ledger:
 
 
 def ask(ledger: Ledger, charge: Charge, release_id: str = "r", **facts: Any) -> Reservation:
-    return ledger.reserve(DATA, release_id, charge, facts, sealed_key=None, input_digest="d", now=NOW)
+    return ledger.reserve(DATA, release_id, charge, ReleaseFacts.read(facts), sealed_key=None, input_digest="d", now=NOW)
 
 
 def test_charges() -> None:
@@ -122,7 +122,7 @@ def test_approximate_grants_add_up_to_what_is_proved_for_their_sum(small: Ledger
     granted = Fraction(0)
     for _ in range(3):
         event = small.grant(DATA, kind="approximate", epsilon="0.5", delta="1e-9", approver="a", reason="b", again=True)
-        granted += Fraction(event.payload["rho"])
+        granted += Fraction(str(event.payload["rho"]))
     balance = small.balance(DATA)
     assert (balance.granted, balance.epsilon, balance.delta) == (granted, Fraction(3, 2), Fraction(1, 10**9))
     assert Fraction(zcdp_epsilon(granted, "1e-9")) <= Fraction(3, 2)
@@ -139,7 +139,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
         assert balance.epsilon is not None
         assert balance.granted is not None
         assert Fraction(zcdp_epsilon(balance.granted, "0.3")) <= balance.epsilon
-    first, *others = [Fraction(event.payload["rho"]) for event in small.events() if event.kind == "granted"]
+    first, *others = [Fraction(str(event.payload["rho"])) for event in small.events() if event.kind == "granted"]
     assert all(0 < rho < first / 10 for rho in others)
     assert small.verify() == []
 
@@ -259,13 +259,13 @@ def test_what_half_of_a_change_may_cost_more_than_half_of_cannot_be_declared(
     book = Ledger.open(tmp_path / "ledger.db", create=True, needs_grants=False)
     plain = Charge("pure", epsilon=HALF)
     held: dict[str, Any] = {"sealed_key": None, "input_digest": "x", "now": "2030-04-01"}
-    book.reserve(DATA, "plain", plain, PURE_L1, **held)
+    book.reserve(DATA, "plain", plain, ReleaseFacts.read(PURE_L1), **held)
     with pytest.raises(LedgerProblem, match=f"This release cannot be declared disjoint from others: .*{why}"):
-        book.reserve(DATA, "other", charge, {**facts, **apart("plain")}, **held)
-    book.reserve(DATA, "other", charge, facts, **held)
+        book.reserve(DATA, "other", charge, ReleaseFacts.read({**facts, **apart("plain")}), **held)
+    book.reserve(DATA, "other", charge, ReleaseFacts.read(facts), **held)
     with pytest.raises(LedgerProblem, match=f"'other' cannot be declared disjoint: .*{why}"):
-        book.reserve(DATA, "third", plain, {**PURE_L1, **apart("plain", "other")}, **held)
-    book.reserve(DATA, "third", plain, {**PURE_L1, **apart("plain")}, **held)
+        book.reserve(DATA, "third", plain, ReleaseFacts.read({**PURE_L1, **apart("plain", "other")}), **held)
+    book.reserve(DATA, "third", plain, ReleaseFacts.read({**PURE_L1, **apart("plain")}), **held)
     assert book.verify() == []
 
 
@@ -292,11 +292,11 @@ def test_what_is_left_depends_on_what_a_release_declares(small: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         reserve(small, "all", "0.25")
     account = small.account(DATA)
-    assert account.charged_beside("all", TENTH, {}) == Fraction(19, 10)
-    assert account.charged_beside("north-2", TENTH, apart("south")) == 1
-    assert account.charged_beside("south-2", TENTH, apart("north")) == Fraction(9, 10)
-    assert account.charged_beside("east", TENTH, apart("north", "south")) == 0
-    assert account.charged_beside("north", TENTH, {}) == 0  # it is there, and the later release was declared disjoint from it
+    assert account.charged_beside("all", TENTH, ReleaseFacts()) == Fraction(19, 10)
+    assert account.charged_beside("north-2", TENTH, ReleaseFacts.read(apart("south"))) == 1
+    assert account.charged_beside("south-2", TENTH, ReleaseFacts.read(apart("north"))) == Fraction(9, 10)
+    assert account.charged_beside("east", TENTH, ReleaseFacts.read(apart("north", "south"))) == 0
+    assert account.charged_beside("north", TENTH, ReleaseFacts()) == 0  # it is there, and the later release was declared disjoint from it
     reserve(small, "south-2", "1.1", **apart("north"))
 
 
@@ -310,7 +310,7 @@ def test_what_is_left_for_a_release_is_what_the_ledger_takes(asks: list[tuple[in
     if problems:
         return  # what would be refused before is not in a ledger
     last = chain[-1]
-    left = granted - account.charged_beside("last", TENTH, last.payload["facts"])
+    left = granted - account.charged_beside("last", TENTH, last.facts)
     assert (costs[-1] <= left) == (account.apply(last) is None)
 
 
@@ -410,7 +410,10 @@ def test_components_are_those_of_the_releases_that_count(given_releases: list[tu
     """Against a search in the whole graph, after some of the releases were voided, each where the next begins."""
     disjoint = [sorted(j for j in others if j < i) for i, (others, _) in enumerate(given_releases)]
     account, _ = Account.replay(DATA, events([Fraction(1)] * len(disjoint), [[]] * len(disjoint), Fraction(10**6)))
-    releases = [replace(one, facts=apart(*(f"r{j}" for j in disjoint[i]))) for i, one in enumerate(account.releases.values())]
+    releases = [
+        replace(one, facts=ReleaseFacts.read(apart(*(f"r{j}" for j in disjoint[i])) if disjoint[i] else {}))
+        for i, one in enumerate(account.releases.values())
+    ]
     found, waiting = Overlaps(), []
     for release, (_, is_voided) in zip(releases, given_releases, strict=True):
         found.add(release)
@@ -468,7 +471,7 @@ def test_leaving_a_table_costs_at_most_half_of_its_charge(records: int) -> None:
         assert all(cost.rho is not None and charge.rho is not None and 2 * cost.rho <= charge.rho for cost in costs)
         if charge.epsilon is not None:
             assert all(2 * Fraction(cost.epsilon) <= charge.epsilon for cost in costs) is is_covered
-        assert (why_not_disjoint(charge, {"distance": guarantee.distance.name}) is None) is is_covered
+        assert (ReleaseFacts(distance=guarantee.distance.name).why_not_disjoint(charge) is None) is is_covered
 
 
 def test_odd_denominators_stay_exact_and_their_message_short(small: Ledger) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidParameter, LedgerProblem
 from holdfast.ledger import Charge, Ledger
+from holdfast.ledger.releases import ReleaseFacts
 from tests.ledger.helpers import DATA, DIGEST, NOW, ORDER, STEPS, grant, screen
 
 CHARGE = Charge("cell-key")
@@ -20,7 +21,7 @@ def recording(tmp_path: Path) -> Ledger:
 
 
 def record(ledger: Ledger, charge: Charge = CHARGE, name: str = "k1") -> None:
-    held = ledger.reserve(DATA, name, charge, {}, sealed_key=None, input_digest=DIGEST, now=NOW)
+    held = ledger.reserve(DATA, name, charge, ReleaseFacts(), sealed_key=None, input_digest=DIGEST, now=NOW)
     for step in ORDER:
         held = STEPS[step](ledger, held)
 

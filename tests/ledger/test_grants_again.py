@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant
 from holdfast.ledger import Charge, Ledger
+from holdfast.ledger.releases import ReleaseFacts
 from tests.running import Run
 
 DATA = "counties"
@@ -29,7 +30,7 @@ def grant(ledger: Ledger, epsilon: str = "1", **more: Any) -> int:
 
 
 def reserve(ledger: Ledger, name: str, epsilon: str) -> None:
-    ledger.reserve(DATA, name, Charge("pure", Fraction(epsilon)), {}, sealed_key=None, input_digest="d", now=NOW)
+    ledger.reserve(DATA, name, Charge("pure", Fraction(epsilon)), ReleaseFacts(), sealed_key=None, input_digest="d", now=NOW)
 
 
 class TestAgain:
@@ -86,7 +87,7 @@ class TestTakingBack:
     def test_the_refusal_calls_a_household_no_person(self, ledger: Ledger) -> None:
         ledger.grant("homes", kind="pure", epsilon="1", protect="household", **WHO)
         with pytest.raises(BudgetExceeded, match="0 is already spent, 1 is left, 2 was asked for") as caught:
-            ledger.reserve("homes", "r1", Charge("pure", Fraction(2)), {}, sealed_key=None, input_digest="d", now=NOW)
+            ledger.reserve("homes", "r1", Charge("pure", Fraction(2)), ReleaseFacts(), sealed_key=None, input_digest="d", now=NOW)
         assert "person" not in str(caught.value)
 
     def test_what_is_unspent(self, ledger: Ledger) -> None:

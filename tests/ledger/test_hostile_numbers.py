@@ -15,8 +15,8 @@ from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, Witne
 from holdfast.exact.formatting import format_ratio
 from holdfast.ledger import Charge, Ledger, state
 from holdfast.ledger.chain import MAX_SEQ
+from holdfast.ledger.releases import Granted, ReleaseFacts
 from holdfast.ledger.values import read_exact
-from holdfast.publication.history import grant_facts
 from tests.ledger.helpers import DATA, NOW, grant, reserve
 from tests.ledger.hostile import append_event, read_events
 
@@ -97,9 +97,9 @@ def test_sums_are_written_however_long_they_are(tmp_path: Path) -> None:
     grant(ledger, "1")
     for number, rho in enumerate(parts):
         reserve(ledger, f"r{number}", rho)
-    fields = ledger.balance(DATA).to_fields()
-    top, bottom = fields["spent"].split("/")
-    assert len(fields["spent"]) > 2 * 4300
+    spent = str(ledger.balance(DATA).to_fields()["spent"])
+    top, bottom = spent.split("/")
+    assert len(spent) > 2 * 4300
     assert int(top[-4000:]) == sum(parts, Fraction(0)).numerator % 10**4000
     assert bottom.isdecimal()
     assert (format_ratio(Fraction(-3, 7)), format_ratio(Fraction(10**20)), format_ratio(None)) == ("-3/7", "1" + "0" * 20, None)
@@ -111,12 +111,13 @@ def test_grants_whose_sum_is_long_do_not_make_a_ledger_that_cannot_be_read(tmp_p
     parts = long_fractions(12)
     for rho in parts:
         grant(ledger, str(rho))
-    facts = grant_facts(ledger.account(DATA).grants)
-    said = read_exact(facts["grant"]["rho"])
+    granted = Granted.of(ledger.account(DATA).grants)
+    assert granted is not None
+    said = read_exact(granted.rho)
     assert said is not None
     assert said <= sum(parts, Fraction(0)) < said * (1 + Fraction(1, 10**29))
     charge = Charge("zcdp", rho=parts[0])
-    held = ledger.reserve(DATA, "r1", charge, facts, sealed_key=None, input_digest="d", now=NOW)
+    held = ledger.reserve(DATA, "r1", charge, ReleaseFacts(grant=granted), sealed_key=None, input_digest="d", now=NOW)
     assert ledger.start_drawing(held).state == "drawing"
 
 
@@ -126,4 +127,4 @@ def test_a_fact_that_could_not_be_read_again_is_not_written(place: Path) -> None
         reserve(Ledger.open(place), "mine", software={"holdfast": ["0.1"]})
     assert read_events(place) == before
     with pytest.raises(HoldfastError):
-        Ledger.open(place).check(DATA, "mine", Charge("zcdp", rho=Fraction(1, 9)), {"max_records": 0})
+        Ledger.open(place).check(DATA, "mine", Charge("zcdp", rho=Fraction(1, 9)), ReleaseFacts(max_records=0))

@@ -226,12 +226,13 @@ class TestForgedSteps:
         chain = list(ledger.events())
         mark = Mark.start(ledger.id).after(chain)
         (seq,) = mark.releases
-        for kind, payload, name in (
+        steps_of_nobody: list[tuple[str, dict[str, Any], str]] = [
             ("voided", {"reservation": seq, "reason": "forged"}, "r1"),
             ("refunded", {"reservation": seq}, "r1"),
             ("committed", {"reservation": seq}, "r1"),
             ("voided-spent", {"reservation": seq, "reason": "forged"}, "r2"),
-        ):
+        ]
+        for kind, payload, name in steps_of_nobody:
             forged = [*chain, make_event(chain[-1], ledger.id, "2030", kind, "first", name, payload)]
             assert states_in(forged) == {seq: "drawing"}
             refusal = id_elsewhere("r1", "second", forged)

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import BudgetExceeded, InvalidParameter, NoGrant, OtherInput, WrongState
 from holdfast.ledger import Charge, Ledger, Reservation
+from holdfast.ledger.releases import ReleaseFacts
 from tests.ledger.helpers import DATA, DIGEST, KEY, NOW, ORDER, STEPS, bring, grant, reserve, rows, screen
 
 STATES = ("reserved", *ORDER, "voided", "voided-spent")
@@ -160,7 +161,7 @@ def test_other_input_is_refused(ledger: Ledger) -> None:
 
 def test_a_release_without_a_kept_key(ledger: Ledger) -> None:
     grant(ledger)
-    held = ledger.reserve(DATA, "r1", Charge("zcdp", rho="1/10"), {}, sealed_key=None, input_digest="d", now=NOW)  # type: ignore[arg-type]
+    held = ledger.reserve(DATA, "r1", Charge("zcdp", rho="1/10"), ReleaseFacts(), sealed_key=None, input_digest="d", now=NOW)  # type: ignore[arg-type]
     assert held.sealed_key is None
     assert ledger.open_reservations(DATA) == [held]
     assert ledger.open_reservations("elsewhere") == []
@@ -197,7 +198,7 @@ def test_a_refusal_writes_nothing(ledger: Ledger) -> None:
 def test_any_name_is_kept_as_it_is(ledger: Ledger, name: str) -> None:
     grant(ledger, dataset=name)
     held = bring(ledger, "closed", name, dataset=name, exposed=[name], note=name)
-    assert (held.dataset, held.release_id, held.facts["note"]) == (name, name, name)
+    assert (held.dataset, held.release_id, held.facts.others["note"]) == (name, name, name)
     assert ledger.datasets() == [name]
     assert ledger.verify([held.head]) == []
     assert len(screen(ledger, name).splitlines()) <= 24
@@ -218,7 +219,7 @@ def test_names_that_cannot_be_kept_are_refused(tmp_path: Path, name: object) -> 
     with pytest.raises(InvalidParameter):
         reserve(ledger, name)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter):
-        ledger.reserve(DATA, "r", Charge("zcdp", rho="1/9"), {}, sealed_key=None, input_digest="d", now=name)  # type: ignore[arg-type]
+        ledger.reserve(DATA, "r", Charge("zcdp", rho="1/9"), ReleaseFacts(), sealed_key=None, input_digest="d", now=name)  # type: ignore[arg-type]
     assert len(rows(ledger)) == 2
 
 
@@ -233,7 +234,7 @@ def test_facts_are_plain(tmp_path: Path, facts: dict[str, Any]) -> None:
 def test_facts_come_back(ledger: Ledger) -> None:
     grant(ledger)
     facts: dict[str, Any] = {"text": "\0\ud800 é", "whole": 10**30, "none": None, "list": [True, {"b": 1, "a": []}]}
-    assert reserve(ledger, **facts).facts == facts
+    assert reserve(ledger, **facts).facts.others == facts
     found = ledger.reservation(DATA, "r1")
     assert isinstance(found, Reservation)
-    assert found.facts == facts
+    assert found.facts.others == facts

@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch, WrongState
 from holdfast.ledger import Charge, Ledger, Reservation
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.store import place_of
 from holdfast.ledger.witness import Witness
 from holdfast.publication.booking import check_begun_here
@@ -31,7 +32,12 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def reserve(ledger: Ledger, name: str = "r", **more: Any) -> Reservation:
     return ledger.reserve(
-        "d", name, Charge("pure", Fraction(1)), {"protect": "person"}, **{"sealed_key": None, "input_digest": "x", **more}, now="2026-01-01"
+        "d",
+        name,
+        Charge("pure", Fraction(1)),
+        ReleaseFacts(protect="person"),
+        **{"sealed_key": None, "input_digest": "x", **more},
+        now="2026-01-01",
     )
 
 

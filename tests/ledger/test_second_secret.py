@@ -21,6 +21,7 @@ from holdfast.engines.tasks import run_task
 from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger import ledger as ledger_module
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.state import keep_secret
 from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
@@ -218,7 +219,9 @@ def test_one_that_is_being_reserved_is_not_taken_for_left_over(tmp_path: Path, m
 
     monkeypatch.setattr(ledger_module, "keep_secret", kept)
     charge, now = Charge("pure", epsilon=Fraction(1, 2)), "2030-04-01T12:00:00Z"
-    ledger.reserve(DATA, "r1", charge, {"protect": "person"}, sealed_key=b"1" * 32, second_secret=b"2" * 32, input_digest="d", now=now)
+    ledger.reserve(
+        DATA, "r1", charge, ReleaseFacts(protect="person"), sealed_key=b"1" * 32, second_secret=b"2" * 32, input_digest="d", now=now
+    )
     looking.join()
     assert [path.read_bytes() for path in kept_secrets(tmp_path)] == [b"2" * 32]
 

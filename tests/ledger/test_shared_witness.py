@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch
 from holdfast.ledger import Charge, Ledger, shared_files
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.store import place_of
 from holdfast.ledger.witness import Witness
 from tests.ledger.driver import OFFICE
@@ -126,7 +127,14 @@ def planted(shared: Ledger, witness: Path, tmp_path: Path) -> Ledger:
     bring(shared, "closed")
     other = Ledger.open(tmp_path / "other.db", create=True, witness=witness, needs_grants=False)
     held = other.reserve(
-        "d", "open", Charge("zcdp", rho=Fraction(1)), {}, sealed_key=b"k" * 60, second_secret=b"s" * 32, input_digest="x", now=NOW
+        "d",
+        "open",
+        Charge("zcdp", rho=Fraction(1)),
+        ReleaseFacts(),
+        sealed_key=b"k" * 60,
+        second_secret=b"s" * 32,
+        input_digest="x",
+        now=NOW,
     )
     other.start_drawing(held)
     witness.chmod(0o770)

@@ -16,7 +16,7 @@ from holdfast.ledger import Ledger
 from holdfast.ledger.chain import COLUMNS
 from holdfast.ledger.store import Store
 from holdfast.ledger.witness import Witness
-from holdfast.publication import publishing
+from holdfast.publication import publication
 from holdfast.publication.folder import fill_folder
 from tests.ledger.helpers import DATA, bring, grant, reserve, run_sql
 from tests.publication.bookings import DATA as RESIDENTS
@@ -145,7 +145,7 @@ def test_a_release_that_was_given_up_meanwhile_is_not_left_behind(tmp_path: Path
         assert held is not None
         ledger.void(held, "another process")
 
-    monkeypatch.setattr(publishing, "fill_folder", late)
+    monkeypatch.setattr(publication, "fill_folder", late)
     with pytest.raises(WrongState):
         made.save(tmp_path / "out")
     assert unfinished(tmp_path) == []

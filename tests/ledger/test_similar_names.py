@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidParameter, LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.tables.similar import look_alike
 
 NOW = "2026-01-01T00:00:00Z"
@@ -46,7 +47,7 @@ def grant(ledger: Ledger, dataset: str) -> None:
 
 
 def reserve(ledger: Ledger, dataset: str, release_id: str) -> None:
-    ledger.reserve(dataset, release_id, Charge("pure", Fraction(1, 4)), {}, sealed_key=None, input_digest="d", now=NOW)
+    ledger.reserve(dataset, release_id, Charge("pure", Fraction(1, 4)), ReleaseFacts(), sealed_key=None, input_digest="d", now=NOW)
 
 
 @pytest.mark.parametrize("pair", ALIKE)
@@ -83,7 +84,7 @@ def test_no_second_account_is_opened(tmp_path: Path, pair: str) -> None:
     grant(ledger, one)
     reserve(ledger, one, "r1")
     with pytest.raises(LedgerProblem, match="would be a new account"):
-        ledger.check(other, "r2", Charge("pure", Fraction(5)), {})
+        ledger.check(other, "r2", Charge("pure", Fraction(5)), ReleaseFacts())
     with pytest.raises(LedgerProblem, match="would be a new account"):
         reserve(ledger, other, "r2")
     reserve(ledger, one, "r2")

@@ -184,7 +184,7 @@ def test_swapped_rows_are_noticed(file_story: Ledger) -> None:
 
 def rewritten(story: Ledger, change: Callable[[list[dict[str, Any]]], Any]) -> list[tuple[Any, ...]]:
     """What someone can make who writes the whole file: changed events under new hashes that fit."""
-    plain = [read_row(row, story.id).to_fields() for row in rows(story)]
+    plain: list[dict[str, Any]] = [dict(read_row(row, story.id).to_fields()) for row in rows(story)]
     change(plain)
     made, last = [], None
     for fields in plain:

@@ -13,6 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import BudgetExceeded, LedgerBroken, LedgerProblem, NoGrant, NoWitness, WitnessMismatch, WrongState
 from holdfast.ledger import Charge, Ledger
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.witness import Mark, read_mark
 from tests.ledger.helpers import DATA, NOW, ORDER, STEPS, apart, bring, grant, reserve, rows, run_sql
 from tests.publication.bookings import COUNTS, KEEP, LAPLACE, a_table
@@ -87,7 +88,7 @@ def test_a_copy_from_any_moment_is_noticed_before_every_write(ledger: Ledger, la
     writes: list[Callable[[], object]] = [
         lambda: reserve(ledger, "r2"),
         lambda: grant(ledger),
-        lambda: ledger.check(DATA, "r2", Charge("zcdp", rho=Fraction(1, 9)), {}),
+        lambda: ledger.check(DATA, "r2", Charge("zcdp", rho=Fraction(1, 9)), ReleaseFacts()),
         lambda: ledger.check_witness(),
         lambda: ledger.void(held, "a test"),
         lambda: ledger.commit(held),
@@ -400,7 +401,7 @@ def test_accepted_charges_are_lost_no_second_time(ledger: Ledger) -> None:
 
 def test_marks_hold_public_facts_only(small: Ledger, state: Path) -> None:
     grant(small)
-    small.reserve(DATA, "r1", Charge("zcdp", rho=Fraction(1, 9)), {}, sealed_key=b"sealed", input_digest="digest", now=NOW)
+    small.reserve(DATA, "r1", Charge("zcdp", rho=Fraction(1, 9)), ReleaseFacts(), sealed_key=b"sealed", input_digest="digest", now=NOW)
     text = (state / f"{small.id}.mark").read_text()
     assert json.loads(text)["releases"][0]["release_id"] == "r1"
     assert b"sealed".hex() not in text

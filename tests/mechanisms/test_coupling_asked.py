@@ -83,5 +83,5 @@ def test_cells_under_a_total_of_zero_are_left_out_and_the_rest_is_drawn_as_asked
 def test_a_ledger_with_a_limit_takes_it(tmp_path: Path) -> None:
     """Chains have no sum, and are refused there; this is exact."""
     made = a_release(a_ledger(tmp_path), mechanism=hf.GeneralizedLaplace(epsilon="1/2", sampler="coupling_from_past", per="person"))
-    assert made.card["sampler"]["status"] == "exact"
-    assert made.card["mechanism"]["parameters"]["sampler"] == "coupling_from_past"
+    assert made.card.sampler.status == "exact"
+    assert made.card.mechanism.parameters["sampler"] == "coupling_from_past"

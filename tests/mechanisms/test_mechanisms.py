@@ -19,6 +19,7 @@ from holdfast.laws import Gaussian, L1Laplace, Rounded
 from holdfast.mechanisms import MECHANISMS as MECHANISM_TABLE
 from holdfast.mechanisms import mechanism_class, register
 from holdfast.privacy import Relation
+from holdfast.wording.errors import has_long_tails, is_unbiased
 from tests.laws.lattices import sigma_squared_of
 from tests.snapshot_files import Snapshot
 
@@ -438,3 +439,12 @@ def test_a_promise_with_delta_one_at_every_secret_is_refused_by_every_calibratio
 ) -> None:
     with pytest.raises(InvalidParameter, match="allows a delta of 1"):
         hf.GeneralizedGaussian(epsilon=epsilon, delta=delta, calibration=calibration, per="distance").law(Lattice(np.array([[1, 1, 1]])))
+
+
+def test_what_pages_may_say_of_the_noise() -> None:
+    """Nobody says of a mechanism that it is unbiased, or has long tails, but the mechanism."""
+    laplace = {"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"}
+    gaussian = {"generalized-gaussian", "projected-gaussian", "extended-gaussian"}
+    assert {name for name, made in MECHANISM_TABLE.items() if made.has_long_tails} == laplace
+    assert {name for name, made in MECHANISM_TABLE.items() if made.is_unbiased} == laplace | gaussian
+    assert [(is_unbiased(name), has_long_tails(name)) for name in ("conditional", "nobody knows it")] == [(False, False)] * 2

@@ -15,14 +15,14 @@ from holdfast.errors import InvalidParameter
 from holdfast.mechanisms import mechanism_class
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.subspace import SubspaceMechanism, _floor_of_sum
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import AnswerGrid
 
 CLASSES = [hf.ProjectedLaplace, hf.ProjectedGaussian, hf.ExtendedLaplace, hf.ExtendedGaussian]
 
 
 def law(mechanism: SubspaceMechanism, rows: list[list[int]], cells: int, grid: AnswerGrid) -> Law:
     moves = hf.lattice(hf.Universe.product({"answer": [str(i) for i in range(cells)]}), [hf.linear(rows)] if rows else [])
-    return Law(mechanism.channel(Facts(moves, grid=grid)))
+    return Law(mechanism.channel(Facts(moves, measure=grid)))
 
 
 class TestPromise:

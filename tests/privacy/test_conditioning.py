@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.lattices.shapes.bounded import Bounded
-from holdfast.privacy.conditioning import BestRate, best_rate, gamma_bound, gaussian_factor, longest_move, neighbourhood
-from holdfast.privacy.conditioning_fibres import UNIT_BITS, Fibre, fibre_of, kept_rows, list_tables
+from holdfast.privacy.conditioning import BestRate, best_rate, gamma_bound, gaussian_factor, neighbourhood
+from holdfast.privacy.conditioning_fibres import UNIT_BITS, Fibre, fibre_of, list_tables
 
 TWO_FIFTHS = Fraction(2, 5)
 CLASSES = General(((1, 1, 1, 1), (1, 1, 0, 0), (1, 0, 1, 0)), (2, 1, 1, 1))  # total, one sex, one age group
@@ -41,7 +41,7 @@ def fibres_in(shape: Bounded) -> dict[tuple[int, ...], np.ndarray]:
         list(product(*(range(low, high + 1) for low, high in zip(shape.lower_cells(), shape.upper_cells(), strict=True))))
     )
     everything = everything[shape.holds(everything)]
-    totals = everything @ kept_rows(shape).T
+    totals = everything @ shape.kept_rows().T
     return {key: everything[(totals == key).all(axis=1)] for key in map(tuple, np.unique(totals, axis=0).tolist())}
 
 
@@ -174,7 +174,7 @@ class TestMoves:
     @pytest.mark.parametrize("shape", [Grid((2, 2)), OneSum(2), General(((2, 3),), (1, 1))], ids=str)
     def test_a_long_line_comes_near_it(self, shape: Shape) -> None:
         """.1 % less would be wrong."""
-        tables = list_tables(Bounded(shape, -60, None), (0,) * len(kept_rows(shape)))
+        tables = list_tables(Bounded(shape, -60, None), (0,) * len(shape.kept_rows()))
         assert tables is not None
         bound = float(gamma_bound(Bounded(shape, -60, None), TWO_FIFTHS))
         assert 0.999 * bound < slow_gamma(tables, 0.4) <= bound + 1e-11
@@ -205,7 +205,7 @@ class TestMoves:
         """Along a move of length 4 the normaliser grows by more than what holds for length 2."""
         shape, rate = Bounded(Grid((2, 3)), 0, 3), Fraction(1, 10)
         one, other = [1, 0, 3, 1, 3, 0], [1, 1, 2, 1, 2, 1]
-        fibre = fibre_of(shape, tuple((kept_rows(shape) @ one).tolist()))
+        fibre = fibre_of(shape, tuple((shape.kept_rows() @ one).tolist()))
         assert fibre.tables is not None
         low, high = fibre.log_normalisers(rate)
         places = [fibre.tables.tolist().index(table) for table in (one, other)]
@@ -215,19 +215,19 @@ class TestMoves:
     def test_longest_moves(self) -> None:
         """Against all moves of small lattices that are no sum of two others with the same signs."""
         for shape, expected in [(OneSum(4), 2), (OneSum(3, (1, -1, 1)), 2), (Grid((2, 3)), 4), (Grid((3, 3)), 6), (CLASSES, 4)]:
-            assert longest_move(shape) == expected
+            assert shape.longest_move() == expected
             assert longest_elementary(shape) == expected
-        assert longest_move(Free(3)) == 1
-        assert longest_move(SKEW) is None
+        assert Free(3).longest_move() == 1
+        assert SKEW.longest_move() is None
         assert longest_elementary(SKEW) > SKEW.rank + 1, "rows that are not unimodular have longer ones"
-        assert longest_move(Grid((2, 2, 2))) is None
-        assert longest_move(General.without_rows(10, 3)) is None
+        assert Grid((2, 2, 2)).longest_move() is None
+        assert General.without_rows(10, 3).longest_move() is None
 
 
 def longest_elementary(shape: Shape) -> int:
     reach = 1 if shape.size > 6 else 2 if shape.size > 4 else 7
     found = np.array(list(product(range(-reach, reach + 1), repeat=shape.size)), dtype=np.int64)
-    moves = found[(found @ kept_rows(shape).T == 0).all(axis=1)]
+    moves = found[(found @ shape.kept_rows().T == 0).all(axis=1)]
     moves = moves[np.abs(moves).sum(axis=1) > 0]
     longest = 0
     for move in moves:

@@ -16,7 +16,7 @@ from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.shapes import General, Grid, OneSum, Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.privacy.conditioning import gaussian_factor
-from holdfast.privacy.conditioning_fibres import kept_rows, list_tables
+from holdfast.privacy.conditioning_fibres import list_tables
 from tests.examples import examples
 from tests.privacy.test_conditioning import CLASSES, SKEW, boxes, fibres_in
 
@@ -107,7 +107,7 @@ class TestOneSum:
     ) -> None:
         """The relative entropy, the limit of order 1, of a pair over rho * distance squared; in balls. Twice rho is what is promised."""
         bounded = Bounded(shape, 0, upper)
-        tables = list_tables(bounded, tuple((kept_rows(bounded) @ np.array(x)).tolist()))
+        tables = list_tables(bounded, tuple((bounded.kept_rows() @ np.array(x)).tolist()))
         assert tables is not None
         assert {x, other} <= set(map(tuple, tables.tolist()))
         with precision(128):
@@ -123,7 +123,7 @@ class TestOneSum:
     @settings(max_examples=25, deadline=None)
     def test_the_lemma(self, ends: list[int]) -> None:
         """Points of symmetric runs by their row and column sums, all in halves: whole sums are never more frequent than zero."""
-        rows = kept_rows(Grid((2, 3)))
+        rows = Grid((2, 3)).kept_rows()
         points = np.array(list(product(*(range(-end, end + 1, 2) for end in ends))))
         found = Counter(map(tuple, (points @ rows.T).tolist()))
         whole = [count for sums, count in found.items() if all(value % 2 == 0 for value in sums)]

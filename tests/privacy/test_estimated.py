@@ -59,7 +59,7 @@ class TestWeakened:
         assert found.eta == Fraction(1, 1000)
         assert found.epsilon == PURE.epsilon
         assert found.delta == added_delta(Fraction(1, 4), Fraction(1, 1000)) == Fraction("0.00228403")
-        assert found.to_fields()["parameters"] == {"epsilon": "0.25", "delta": "0.00228403", "eta": "0.001"}
+        assert found.parameters == {"epsilon": "0.25", "delta": "0.00228403", "eta": "0.001"}
         assert found.chains == CHAINS
         snapshot(describe(found))
 

@@ -14,17 +14,19 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.channels import Facts
 from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
+from holdfast.mechanisms.promise import promise
 from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsilon
 from holdfast.privacy.asked import Asked
-from holdfast.privacy.secrets import secrets_of
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
-from holdfast.wording.guarantee import guarantee_fields, guarantee_sentences
+from holdfast.wording.guarantee import guarantee_info, guarantee_sentences
 from tests.examples import examples
+from tests.notebooks import notebook_page
 from tests.privacy.reference import real
 from tests.snapshot_files import Snapshot
 
@@ -164,13 +166,13 @@ def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
 
 @pytest.mark.parametrize("made", [pure(), pure(distance="l2"), zcdp(), approximate(), pure(smallest_secret=4, person=None)])
 def test_fields_are_json_and_exact(made: Guarantee) -> None:
-    fields = made.to_fields()
+    fields = guarantee_info(made).to_dict()
     assert json.loads(json.dumps(fields)) == fields
     for name, text in fields["parameters"].items():
         assert Fraction(text) == getattr(made, name)
-    for name, promise in (("per_distance", made.per_distance()), ("per_smallest_secret", made.per_smallest_secret())):
+    for name, one in (("per_distance", made.per_distance()), ("smallest_secret", made.per_smallest_secret())):
         for parameter in ("epsilon", "delta"):
-            written, held = Fraction(fields[name][parameter]), getattr(promise, parameter)
+            written, held = Fraction(fields[name][parameter]), getattr(one, parameter)
             assert written >= Fraction(held), "text must not promise more than the number"
             assert written == held if isinstance(held, Fraction) else written <= Fraction(held) * (1 + Fraction(1, 10**11))
     assert (fields["per_person"] is None) == (made.person is None)
@@ -182,7 +184,7 @@ def test_fields_are_json_and_exact(made: Guarantee) -> None:
         "identities": False,
     }
     words = {"relation": "tables with the same kept totals", "status_note": "", "why": budget_why(made), "text": describe(made)}
-    assert guarantee_fields(made) == {**fields, **words, "sentences": guarantee_sentences(made)}
+    assert fields == {**fields, **words, "sentences": guarantee_sentences(made)}
 
 
 @pytest.mark.parametrize("cells", [2, 9])
@@ -202,12 +204,12 @@ def test_sentences_are_a_list_without_what_stands_elsewhere(cells: int) -> None:
 
 
 def test_from_the_facts_of_a_lattice() -> None:
-    grid = secrets_of(Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])))
-    made = Guarantee.from_secrets(grid, kind="zcdp", distance="l2", rho="1/8", exposed=Exposed(3))
+    grid = Lattice(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]))
+    made = promise(Facts(grid), "zcdp", "l2", rho=Fraction(1, 8))
     assert (made.smallest_secret, made.person, made.rho) == (4, None, Fraction(1, 8))
     assert made.per_smallest_secret().rho == Fraction(1, 2)
-    total = secrets_of(Lattice(np.array([[1, 1, 1]])), "household", 2)
-    assert Guarantee.from_secrets(total, kind="pure", distance="l1", epsilon=1).person == 4
+    total = Facts(Lattice(np.array([[1, 1, 1]])), protect="household", max_records=2)
+    assert promise(total, "pure", "l1", epsilon=Fraction(1)).person == 4
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_a_screen_shows_fields() -> None:
         asked = replace(made, asked=Asked(per="distance", epsilon=Fraction(1, 4)))
         assert repr(asked).startswith("Guarantee(asked: epsilon = 0.25 per distance; one person: ")
     assert "one person: epsilon = 0.5; one unit of l1: epsilon = 0.25; kind: pure; " in repr(pure())
-    page = pure(protect="<b>household</b>")._repr_html_()
+    page = notebook_page(pure(protect="<b>household</b>"))
     assert "<b>" not in page
     assert "one &lt;b&gt;household&lt;/b&gt;" in page
     assert page.count("<tr>") == 6

@@ -13,7 +13,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidParameter, InvalidRun, NotAcknowledged
 from holdfast.ledger import Ledger
-from holdfast.publication.acknowledged import check_acknowledged
+from holdfast.publication.pipeline import check_acknowledged
 from holdfast.runfiles.runfile import load_run
 from tests.running import Run
 
@@ -157,7 +157,7 @@ class TestPython:
 
     def test_the_number(self) -> None:
         made = hf.release(hf.Table(GEOGRAPHY, COUNTS), KEEP, LAPLACE, allow_exposed=2, ledger=None)
-        assert made.card["release"]["allow_exposed"] == 2
+        assert made.card.release.allow_exposed == 2
 
     @pytest.mark.parametrize("allowed", [0, 1, 3])
     def test_another_number_is_refused_before_anything_is_charged(self, tmp_path: Path, allowed: int) -> None:

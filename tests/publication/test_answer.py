@@ -34,7 +34,7 @@ from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
 from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.grid import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import MAX_PLACES, AnswerGrid
 from holdfast.tables.text_files import Reading
 from holdfast.wording.budget import budget_rows
 from tests.exposing import exposing
@@ -68,7 +68,7 @@ class TestGrid:
     @given(st.integers(0, MAX_PLACES), st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
     def test_columns_read_back(self, places: int, steps: list[int]) -> None:
         grid = AnswerGrid(places)
-        column = grid.column(steps)
+        column = grid.column(np.array(steps, dtype=np.int64))
         assert grid.read_column(column).to_pylist() == steps
         assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
 
@@ -123,7 +123,7 @@ class TestTheWholeWay:
 
     def test_the_card_says_grid_reach_and_relation(self) -> None:
         card = answered(places=12).card
-        assert card["table"]["grid"] == {
+        assert card.to_dict()["table"]["grid"] == {
             "places": 12,
             "l1": "2",
             "l2_squared": None,
@@ -131,23 +131,23 @@ class TestTheWholeWay:
             "on_grid": False,
             "moved": 0,
         }
-        answers = card["guarantee"]["answers"]
-        assert (answers["sensitivity"], answers["relation"]) == ("2", "same invariants")
-        assert 2 * 2**12 < answers["reach"] < 2 * 2**12 + 100
-        assert Fraction(card["guarantee"]["parameters"]["epsilon"]) * answers["reach"] == 1
-        assert "[GGY22]" in card["guarantee"]["text"]
+        answers = card.guarantee.answers
+        assert (answers.sensitivity, answers.relation) == ("2", "same invariants")
+        assert 2 * 2**12 < answers.reach < 2 * 2**12 + 100
+        assert Fraction(card.guarantee.parameters["epsilon"]) * answers.reach == 1
+        assert "[GGY22]" in card.guarantee.text
 
     @pytest.mark.parametrize("given_", [{}, {"mechanism": MECHANISMS[2]}], ids=["pure", "zcdp"])
     def test_the_promise_is_in_plain_words_with_the_reference_at_its_end(self, given_: dict[str, Any]) -> None:
-        words = answered(places=12, **given_).card["guarantee"]["text"]
+        words = answered(places=12, **given_).card.guarantee.text
         assert "If a person's data change an invariant, everyone sees that it changed. " in words
         assert words.index("AES-256") < words.index("Definition 2.5 of [GGY22]")
 
     def test_a_sensitivity_is_the_constraint_of_the_publisher_and_no_fact(self) -> None:
         release = answered(places=12)
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
-        assert said in release.card["guarantee"]["text"]
-        assert said in release.card["guarantee"]["answers"]["text"]
+        assert said in release.card.guarantee.text
+        assert said in release.card.guarantee.answers.text
         page = statement_html(release.card)
         assert said in page
         assert "Anyone who can move the answers by more than is stated here" in page.partition("What is not promised")[2]
@@ -165,8 +165,8 @@ class TestTheWholeWay:
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
         card = hf.release(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1", per="distance"), ledger=None).card
-        assert card["table"]["grid"] is None
-        assert card["guarantee"]["answers"] is None
+        assert card.table.grid is None
+        assert card.guarantee.answers is None
 
     def test_zeros_and_small_numbers_are_written_in_plain_digits(self, tmp_path: Path) -> None:
         """Arrow writes a decimal of zero as 0E-20."""
@@ -195,7 +195,8 @@ class TestTheWholeWay:
             ledger=None,
         )
         assert release.table.values.sum() == 3 + 7 + 10
-        assert release.plan.facts.grid == AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        grid = AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        assert release.plan.facts.measure == grid
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
@@ -271,14 +272,14 @@ class TestAPromiseForNobody:
 
     def test_it_is_said_first_on_every_page(self, tmp_path: Path) -> None:
         release = self.made()
-        words = release.card["guarantee"]["text"]
+        words = release.card.guarantee.text
         assert words.startswith(
             f"{self.NOBODY}, and one person moves the answers by 2 steps at most: every such move shows in an invariant."
         )
         assert "epsilon = 79 for such a pair" in words
         assert "for one person)" not in words
         assert words.endswith("WARNING: an epsilon above 10 for such a pair promises next to nothing.")
-        assert release.card["guarantee"]["why"].endswith("The smallest secret is 158 steps: no person can change alone.")
+        assert release.card.guarantee.why.endswith("The smallest secret is 158 steps: no person can change alone.")
         assert str(release.plan).startswith(self.NOBODY.replace(": ", "    "))
         folder = release.save(tmp_path / "out")
         hf.verify(folder)
@@ -290,7 +291,7 @@ class TestAPromiseForNobody:
             assert "epsilon = 1 for one person)" not in text
 
     def test_with_gaussian_noise(self) -> None:
-        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card["guarantee"]["text"]
+        words = self.made(mechanism=hf.ProjectedGaussian(rho="1/2")).card.guarantee.text
         assert words.startswith(self.NOBODY.replace("158", f"{121**2 + 37**2:,} squared"))
         assert "What was requested for one person is a promise for nobody." in words
         assert "rho = 2010 for such a pair)" in words
@@ -304,7 +305,7 @@ class TestAPromiseForNobody:
         ).facts
         for places in range(MAX_PLACES):
             try:
-                answers = mechanism.answers(replace(facts, grid=AnswerGrid(places, l1=Fraction(2))))
+                answers = mechanism.answers(replace(facts, measure=AnswerGrid(places, l1=Fraction(2))))
             except InvalidParameter:
                 continue
             assert answers.reach >= (158 if mechanism.norm == "l1" else 37**2 + 121**2)
@@ -389,8 +390,7 @@ class TestOfficialTotals:
 class TestNothingConfidential:
     def test_two_data_sets_with_the_same_invariants_differ_in_the_values_alone(self, tmp_path: Path) -> None:
         one, other = (answered(values, places=6) for values in ([1, 2, 3, 4, 5, 6.25], [6, 5.25, 4, 3, 2, 1]))
-        cards = [{**release.card, "files": None} for release in (one, other)]
-        assert cards[0] == cards[1]
+        assert one.card == other.card
         folders = [release.save(tmp_path / str(number)) for number, release in enumerate((one, other))]
         for name in ("kept.csv", "exposed.csv", "statement.html"):
             assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()

@@ -88,10 +88,8 @@ def test_the_error_is_that_of_the_closed_form(mechanism: SubspaceMechanism) -> N
     """E|y - A x|^2 = (n - n_c) sigma_squared on the grid, sigma_squared = Delta^2 / (2 rho): false alarm below ALPHA by a proven bound."""
     matrix, kept = [[1, 0, 2, 1], [0, 3, 1, 0], [2, 2, 0, 1], [1, 1, 1, 3], [0, 1, 0, 2]], [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
     facts, draws = linear_facts(matrix, kept, mechanism), 30_000
-    assert facts.grid is not None
-    assert facts.grid.l2_squared is not None
     law = Law(mechanism.channel(facts))
-    variance = math.floor(facts.grid.l2_squared) * 25.0
+    variance = math.floor(facts.measure.as_grid("").sensitivity("l2")) * 25.0
     total, mean = float((law.sample(draws, hf.NoiseKey.for_tests(mechanism.name)) ** 2).sum()), draws * (5 - 2) * variance
     p_value = sum_of_squares_p_value(total, mean, mean * variance, variance)
     check_p_value(p_value, name=f"error of {mechanism.name}", n=draws, statistic=total)
@@ -134,9 +132,7 @@ def test_extension_never_adds_more_gaussian_noise_than_projection(n: int, kinds:
     squares = []
     for mechanism in (hf.ProjectedGaussian(rho="1/2"), hf.ExtendedGaussian(rho="1/2")):
         facts = linear_facts(matrix, kept, mechanism)
-        assert facts.grid is not None
-        assert facts.grid.l2_squared is not None
-        assume(facts.grid.l2_squared >= 1)  # steps of 1 tell such neighbours apart
+        assume(facts.measure.as_grid("").sensitivity("l2") >= 1)  # steps of 1 tell such neighbours apart
         target = mechanism.channel(facts).target
         assert isinstance(target, Gaussian)
         squares.append(target.sigma_squared)

@@ -6,7 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from holdfast.lattices.grid_rounding import to_grid
 from holdfast.lattices.norms import NORMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.privacy import Ledger
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import AnswerGrid
 from holdfast.wording.ledger import ledger_screen
 
 LAPLACE = hf.ProjectedLaplace(epsilon="1")
@@ -49,7 +49,7 @@ class TestReach:
             return
         grid = AnswerGrid(places, measure) if mechanism.norm == "l1" else AnswerGrid(places, None, measure)
         try:
-            reach = mechanism.answers(Facts(moves, grid=grid)).reach
+            reach = mechanism.answers(Facts(moves, measure=grid)).reach
         except InvalidParameter:  # too coarse
             return
         ends = [to_grid(moves, values, places).integers for values in (first, [a + b for a, b in zip(first, change, strict=True)])]
@@ -72,7 +72,7 @@ class TestReach:
             largest = max(sum((abs(entry) ** norm.power for entry in column), Fraction(0)) for column in columns)
             sensitivity = {"l1": (largest, None), "l2": (None, largest)}[made.norm]
             grid = AnswerGrid(6, *sensitivity, "add-remove")
-            answers = made.answers(Facts(moves, grid=grid))
+            answers = made.answers(Facts(moves, measure=grid))
             people = list(itertools.product(range(3), repeat=3))
             ends = {
                 who: to_grid(moves, [sum((columns[z][i] for z in who), Fraction(0)) for i in (0, 1)], 6).integers.tolist() for who in people
@@ -87,11 +87,11 @@ class TestReach:
     def test_the_bound_for_a_replacement_is_that_of_twice_the_sensitivity(self) -> None:
         moves = hf.lattice(hf.Universe.product({"answer": ["1", "2", "3"]}), [hf.linear([[1, 1, 1]])])
         given: dict[str, Any] = {"neighbours": "add-remove"}
-        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=AnswerGrid(4, l1=Fraction(2), **given)))
+        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), **given)))
         assert (made.reach, made.replacing) == (32 + 4, 64 + 4)  # two directions are rounded, |b*|_1 = 2 each
-        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, grid=AnswerGrid(4, l2_squared=Fraction(2), **given)))
+        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, measure=AnswerGrid(4, l2_squared=Fraction(2), **given)))
         assert squared.replacing == math.floor((math.sqrt(2) * 32 + math.sqrt(3.5)) ** 2)
-        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, grid=AnswerGrid(4, l1=Fraction(2), neighbours="replace-one")))
+        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), neighbours="replace-one")))
         assert replaced.replacing == replaced.reach == 36
 
 
@@ -157,7 +157,8 @@ class TestLedger:
         account = ledger.account("data")
         booked = next(release for release in account.releases.values() if release.release_id == "counts")
         assert account.balance().spent == 2
-        assert [left["why_not"]["obstacle"] for left in booked.facts["exposed"]["left_out"]] == ["answers"]
+        exposed: Any = booked.facts.exposed
+        assert [left["why_not"]["obstacle"] for left in exposed["left_out"]] == ["answers"]
 
     def test_invariants_of_several_answers_to_the_same_cells_are_joined(self, tmp_path: Path) -> None:
         """The sum of three, then that of the first two: each alone fixes none, together they fix the third."""
@@ -167,7 +168,7 @@ class TestLedger:
         for name, values, rows in (("sum", [1, 2, 3], [[1] * 3]), ("two", [1, 2, 3], [[1, 1, 0]]), ("other", [1, 2], [[1, 1]])):
             hf.answer(values, keep=rows, release_id=name, **given).save(tmp_path / name)
         exposed = {
-            release.release_id: ReleaseExposure.from_fields(release.facts["exposed"])
+            release.release_id: ReleaseExposure.from_fields(cast(Any, release.facts.exposed))
             for release in ledger.account("data").releases.values()
         }
         assert exposed["sum"].together is None
@@ -187,5 +188,5 @@ class TestLedger:
         frame = pa.table({"town": ["a", "b"], "n": [1, 2]})
         listed = hf.Table.from_counts(frame, cells=["town"], count="n").universe
         release = hf.answer([1, 2], keep=[[1, 1]], universe=listed, sensitivity=1, mechanism=LAPLACE, ledger=None)
-        assert release.card["guarantee"]["relation"] == "data sets with the same invariants and the same cells"
+        assert release.card.guarantee.relation == "data sets with the same invariants and the same cells"
         assert "that a cell is on it is not protected" in hf.describe(release)

@@ -80,7 +80,7 @@ def test_a_warning_is_one_sentence_without_code_and_one_total_is_one(work: Path,
 def test_a_plan_reads_no_answer(work: Path) -> None:
     (work / "rates.csv").write_text(RATES.replace("0.5", "secret"))
     run = load_run("run.toml")
-    assert run.read_declarations().grid is not None
+    assert run.read_declarations().measure.noun == "answer"
     with pytest.raises(InvalidCount, match=r"This is not an answer: column 'rate', row 1 of file 'rates\.csv'") as problem:
         run.read_table()
     assert "secret" not in str(problem.value)
@@ -95,9 +95,8 @@ def test_what_is_no_answer_is_refused_by_row(work: Path, wrong: str) -> None:
 
 def test_values_are_exact(work: Path) -> None:
     table = load_run("run.toml").read_table()
-    assert table.grid is not None
-    assert table.grid.value(int(table.counts[1])) == Fraction(-5, 4)
-    assert sum(table.grid.value(int(steps)) for steps in table.counts[3:]) == Fraction(1, 4)  # 1e-1 + 0.15, rounded together
+    assert table.measure.value(int(table.counts[1])) == Fraction(-5, 4)
+    assert sum(table.measure.value(int(steps)) for steps in table.counts[3:]) == Fraction(1, 4)  # 1e-1 + 0.15, rounded together
 
 
 def test_cells_of_a_declared_universe_need_an_answer(work: Path) -> None:

@@ -32,7 +32,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication import booking, folder, publishing
+from holdfast.publication import booking, folder, publication
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (
@@ -73,7 +73,7 @@ class TestStepByStep:
 
         monkeypatch.setattr(hf.NoiseKey, "seal", note("seal", seal))
         monkeypatch.setattr(BoundRelease, "draw", note("draw", BoundRelease.draw))
-        for module, step in ((publishing, "fill_folder"), (booking, "put_in_place")):
+        for module, step in ((publication, "fill_folder"), (booking, "put_in_place")):
             monkeypatch.setattr(module, step, note(step, getattr(module, step)))
         monkeypatch.setenv("HOLDFAST_KEY", SECRET.decode())
         made = a_release(ledger)
@@ -95,9 +95,18 @@ class TestStepByStep:
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
         said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
         assert card["release"] == {**said, **nothing, "allow_exposed": 0}
-        assert card["software"] == held.facts["software"]
+        assert card["software"] == held.facts.software
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")
+
+    def test_a_promise_for_one_record_is_recorded(self, tmp_path: Path) -> None:
+        """Where nobody said how many records one person may have, the facts leave that out."""
+        book = Ledger.open(tmp_path / "records.db", create=True, needs_grants=False)
+        a_release(book, table=a_table(max_records=None)).save(tmp_path / "out")
+        held = book.reservation(DATA, "r1")
+        assert held is not None
+        assert (held.state, held.facts.protect, held.facts.max_records) == ("closed", "record", None)
+        assert book.verify() == []
 
     def test_the_card_says_what_had_been_granted_when_the_budget_was_reserved(self, ledger: Ledger, tmp_path: Path) -> None:
         ledger.grant(DATA, kind="pure", epsilon="1/2", approver="B. Chair", reason="one table more")

@@ -25,7 +25,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication import booking, publishing
+from holdfast.publication import booking, publication
 from holdfast.publication.folder import Output, fill_folder, put_in_place
 from tests.publication.bookings import (
     DATA,
@@ -151,7 +151,7 @@ class TestInterrupted:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(publishing, "fill_folder", filled)
+            patch.setattr(publication, "fill_folder", filled)
             interrupted(ledger, tmp_path / "out")
             assert first == {}  # stopped by the progress of the draw: nothing was written
             with pytest.raises(KeyboardInterrupt):
@@ -205,7 +205,7 @@ class TestInterrupted:
             with pytest.raises(OSError, match="said by the system"):
                 made.save(tmp_path / "out")
         with monkeypatch.context() as patch:
-            patch.setattr(publishing, "fill_folder", fails(errno.ENOSPC))
+            patch.setattr(publication, "fill_folder", fails(errno.ENOSPC))
             with pytest.raises(OutputProblem):
                 made.save(tmp_path / "out")
         assert left(tmp_path) == []

@@ -22,7 +22,7 @@ from holdfast.errors import (
     OutputProblem,
 )
 from holdfast.ledger import Ledger, shared_files
-from holdfast.publication import booking, folder, publishing
+from holdfast.publication import booking, folder, publication
 from holdfast.publication.folder import Output, put_in_place
 from holdfast.publication.given_files import CARD
 from holdfast.publication.staged import unfinished_name
@@ -166,7 +166,7 @@ class TestDisksAndPlaces:
             put_in_place(temporary, output)
 
         with monkeypatch.context() as patch:
-            patch.setattr(publishing, "fill_folder", stop)
+            patch.setattr(publication, "fill_folder", stop)
             with pytest.raises(KeyboardInterrupt):
                 run(used, tmp_path / "out", force=True)
         assert (files(tmp_path / "out"), left(tmp_path)) == (before, ["out"])
@@ -214,7 +214,7 @@ class TestNothingElseIsReplaced:
 
     def interrupted(self, place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(publishing if step == "fill_folder" else booking, step, broken)
+            patch.setattr(publication if step == "fill_folder" else booking, step, broken)
             with pytest.raises(RuntimeError, match="interrupted"):
                 place.carry_out()
 

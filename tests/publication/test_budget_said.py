@@ -55,13 +55,14 @@ class TestAskedFor:
     @pytest.mark.parametrize(("mechanism", "words"), ASKED, ids=[repr(mechanism) for mechanism, _ in ASKED])
     def test_comes_first_everywhere(self, mechanism: Any, words: str, tmp_path: Path) -> None:
         release = hf.release(a_table(), [hf.margin("a")], mechanism, key=hf.NoiseKey.for_tests(1), release_id="r1")
-        plan, card = release.plan, release.card["guarantee"]
+        plan, card = release.plan, release.card.guarantee
         lines = str(plan).splitlines()
         assert f"Budget     requested: {words}" in lines
         assert lines[-1].startswith(f"Promise    Requested: {words}. ")
-        assert plan.to_fields()["guarantee"]["asked"] == card["asked"] == {**mechanism.asked.to_fields(), "text": words}
-        assert card["text"].startswith(f"Requested: {words}. ")
-        assert card["why"] in card["text"]
+        assert plan.to_fields()["guarantee"]["asked"] == {**mechanism.asked.to_fields(), "text": words}
+        assert release.card.to_dict()["guarantee"]["asked"] == plan.to_fields()["guarantee"]["asked"]
+        assert card.text.startswith(f"Requested: {words}. ")
+        assert card.why in card.text
         assert repr(release.guarantee).startswith(f"Guarantee(asked: {mechanism.asked}; one person: ")
         folder = release.save(tmp_path / "out")
         statement, report = ((folder / page).read_text() for page in ("statement.html", "report.html"))
@@ -76,7 +77,7 @@ class TestAskedFor:
     def test_comes_first_for_answers_too(self, mechanism: Any, words: str) -> None:
         release = hf.answer([1, 2], keep=[[1, 1]], sensitivity=2, mechanism=mechanism, key=hf.NoiseKey.for_tests(1))
         assert f"Budget     requested: {words}" in str(release.plan).splitlines()
-        assert release.card["guarantee"]["text"].startswith(f"Requested: {words}. ")
+        assert release.card.guarantee.text.startswith(f"Requested: {words}. ")
 
     def test_every_mechanism_hands_it_on(self) -> None:
         made = {type(mechanism) for mechanism, _ in [*ASKED, *ASKED_OF_ANSWERS]}
@@ -152,7 +153,7 @@ class TestAskedFor:
         hf.release(a_table(), [hf.margin("a")], PAIR, ledger=ledger, release_id="r1").save(tmp_path / "out")
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
-        assert reservation.facts["asked"] == {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-9"}}
+        assert reservation.facts.to_fields()["asked"] == {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-9"}}
         (line,) = (line for line in ledger_screen(account, ledger.last_event()).splitlines() if "r1" in line and "published" in line)
         assert line.index("epsilon = 1, delta = 1e-9 per person: rho = ") > 0, line
 
@@ -171,8 +172,8 @@ class TestApproval:
         assert hf.verify(folder)
 
     def test_nothing_is_made_up(self) -> None:
-        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), ledger=None).card["release"]
-        assert (card["date"], card["office"], card["approver"]) == (None, None, None)
+        card = hf.release(a_table(), [hf.margin("a")], hf.GeneralizedLaplace(epsilon=1, per="distance"), ledger=None).card.release
+        assert (card.date, card.office, card.approver) == (None, None, None)
 
     @pytest.mark.parametrize("value", ["", " ", "two\nlines", "x" * 201, 3])
     @pytest.mark.parametrize("name", ["office", "approver"])
@@ -218,10 +219,11 @@ class TestBeforeTheDraw:
         ledger.grant("towns", kind="pure", epsilon=3, approver="A. Chief", reason="the census")
         release = hf.release(table, keep, mechanism, ledger=ledger, release_id="r1")
         release.save(tmp_path / "out")
-        assert release.card["exposed"]["text"].startswith("2 cells follow from the published totals")
+        assert release.card.exposed.text.startswith("2 cells follow from the published totals")
         account = ledger.account("towns")
         (reservation,) = account.releases.values()
-        assert reservation.facts["exposed"]["alone"]["values_known"] is False
+        exposed: Any = reservation.facts.exposed
+        assert exposed["alone"]["values_known"] is False
         text = exposed_text(account.releases.values())
         assert text == f"r1: {before}"
         for said in (str(plan), before, text, ledger_screen(account, ledger.last_event())):
@@ -251,11 +253,12 @@ def test_numbers_of_a_promise_have_three_digits_rounded_up_and_are_the_same_ever
     release = hf.release(
         a_table(), [hf.margin("a")], hf.GeneralizedGaussian(rho="1/10", per="person"), key=hf.NoiseKey.for_tests(1), release_id="r1"
     )
-    card = release.card["guarantee"]
-    exact = card["per_person"]["epsilon"]
+    card = release.card.guarantee
+    assert card.per_person is not None
+    exact = str(card.per_person.epsilon)
     assert exact.startswith("2.88182"), "of rho 1/10 at delta 1e-10"
     folder = release.save(tmp_path / "out")
-    said = {"terminal": str(release.plan), "card": card["text"], "list": " ".join(card["sentences"])}
+    said = {"terminal": str(release.plan), "card": card.text, "list": " ".join(card.sentences)}
     said |= {page: (folder / f"{page}.html").read_text(encoding="utf-8") for page in ("statement", "report")}
     for place, text in said.items():
         assert "2.89" in text, place

@@ -14,6 +14,7 @@ import holdfast as hf
 from holdfast.cellkey import KeySpace, PerturbationTable, Perturbed, RecordKeys, perturb, write_table
 from holdfast.errors import InvalidCode, InvalidParameter, LedgerProblem, OutputExists
 from holdfast.ledger import Ledger
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.publication.cellkey import save_perturbed
 from tests.running import Run
 
@@ -39,11 +40,11 @@ def make(secret: RecordKeys = SECRET, **more: Any) -> Perturbed:
     return perturb("people.csv", TABLES, NOISE, id="id", secret=secret, **more)
 
 
-def facts(release_id: str) -> dict[str, Any]:
+def facts(release_id: str) -> ReleaseFacts:
     held = Ledger.open("holdfast-ledger.sqlite").reservation("people", release_id)
     assert held is not None
     assert held.state == "closed"
-    return dict(held.facts)
+    return held.facts
 
 
 def test_what_is_saved_is_what_the_command_writes(run: Run) -> None:

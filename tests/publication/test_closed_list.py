@@ -21,7 +21,7 @@ from holdfast.cellkey import perturb
 from holdfast.errors import IdenticalRelease, OutputExists, VerificationFailed
 from holdfast.publication import folder as folder_module
 from holdfast.publication.cellkey import save_perturbed
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.verification.verify import published_rows, verify
 from tests.publication.test_plots import geojson
 from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
@@ -41,7 +41,7 @@ SCRIPTS = [
 UNIVERSE = hf.Universe.product({"area": ["a", "b & <c>", "d"], "sex": ["F", "M"]})
 
 
-def a_release(release_id: str = "one", mechanism: Any = None) -> Release:
+def a_release(release_id: str = "one", mechanism: Any = None) -> Publication:
     table = hf.Table(UNIVERSE, np.array([120, 3, 40, 55, 900, 7]))
     chosen = mechanism or hf.GeneralizedLaplace(epsilon="1/2", per="distance")
     return hf.release(table, [hf.margin("sex")], chosen, key=hf.NoiseKey.for_tests("closed"), release_id=release_id)
@@ -97,7 +97,7 @@ def snapshot_of(folder: Path) -> dict[str, bytes]:
 class TestListed:
     def test_a_folder_with_everything_is_in_order(self, folder: Path) -> None:
         assert hf.verify(folder, strict=True).files == len(snapshot_of(folder)) - 1 == 10
-        assert hf.load(folder).card["files"].keys() == snapshot_of(folder).keys() - {"card.json"}
+        assert hf.load(folder).card.files.keys() == snapshot_of(folder).keys() - {"card.json"}
 
     @pytest.mark.parametrize("name", SCRIPTS)
     def test_a_card_cannot_list_other_files(self, folder: Path, name: str) -> None:

@@ -256,8 +256,8 @@ def test_a_total_at_its_bound_exposes_every_cell() -> None:
     release = hf.release(
         hf.Table(FOUR, np.array([1, 1, 1, 1])), [TOTAL], hf.Conditional(epsilon=1, upper=1, per="distance"), hf.NoiseKey.for_tests(1)
     )
-    assert release.card["exposed"]["by_values"] == 4
-    assert "within the bounds" in release.card["exposed"]["text"]
+    assert release.card.exposed.by_values == 4
+    assert "within the bounds" in release.card.exposed.text
 
 
 RUN = """

@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import VerificationFailed
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from tests.report.cards import Page
 
 FOUR = hf.Universe.product({"town": ["a", "b", "c", "d"]})
@@ -20,7 +20,7 @@ HOMES = hf.Universe.product({"county": ["a", "b"], "kind": ["people", "homes"]})
 TOTAL = hf.total()
 
 
-def saved(folder: Path, table: hf.Table, mechanism: Any, keep: Any = (TOTAL,)) -> tuple[Release, Path]:
+def saved(folder: Path, table: hf.Table, mechanism: Any, keep: Any = (TOTAL,)) -> tuple[Publication, Path]:
     release = hf.release(table, list(keep), mechanism, hf.NoiseKey.for_tests(1))
     return release, release.save(folder / "out")
 
@@ -34,7 +34,7 @@ def test_a_column_may_have_any_name(name: str, tmp_path: Path) -> None:
     table = hf.Table(FOUR, np.array([1, 2, 0, 4]), public_columns={name: np.full(4, 9)})
     release, folder = saved(tmp_path, table, hf.Conditional(epsilon=1, upper=name, per="distance"))
     hf.verify(folder)
-    assert hf.Conditional.from_parameters(release.card["mechanism"]["parameters"]) == hf.Conditional(epsilon=1, upper=name, per="distance")
+    assert hf.Conditional.from_parameters(release.card.mechanism.parameters) == hf.Conditional(epsilon=1, upper=name, per="distance")
 
 
 def test_ordinary_names_stand_on_the_card_as_they_are() -> None:

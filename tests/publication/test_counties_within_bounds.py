@@ -23,7 +23,7 @@ def test_every_county_is_drawn_exactly_and_keeps_its_sums_and_bounds(shared_data
     x, y = (counts.reshape(-1, 2 * AGES) for counts in (table.counts, made.table.counts))
     assert len(x) == 3143
     assert made.guarantee.status == "exact"
-    assert made.card["sampler"]["groups"][0]["sampler"] == "class totals by convolution, then cells"
+    assert made.card.sampler.groups[0].sampler == "class totals by convolution, then cells"
     assert (x @ sexes_and_ages(MINORS, AGES - MINORS).T == y @ sexes_and_ages(MINORS, AGES - MINORS).T).all()
     assert y.min() == 0
     errors = y - x

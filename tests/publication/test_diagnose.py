@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -104,7 +104,7 @@ def test_the_whole_lattice_under_a_norm_has_the_pairs_of_a_release() -> None:
     assert row.steps == other.steps
     assert isinstance(row.part.shape, Whole)
     assert (row.part.shape.size, row.part.shape.dimension) == (8, 5)
-    shown = row.to_fields(None)
+    shown = asdict(row.facts(None))
     assert (shown["kind"], shown["cells"], shown["free_dimensions"]) == ("whole", 8, 5)
 
 
@@ -153,7 +153,7 @@ class TestRows:
         )
         assert [(part.label, part.blocks) for part in found.parts] == [("one sum of 2 cells", 2)]  # of x, nothing moves
         assert [row.kernel for row in found.rows] == ["metropolis", "line_gibbs"]
-        together = found.together()
+        together = asdict(found.together())
         assert (together["blocks"], together["eta"], together["added_delta"]) == (2, "1/2", None)
         assert "which promises nothing" in together["text"]
 
@@ -170,8 +170,8 @@ class TestRows:
         together = diagnose(
             universe, keep, hf.GeneralizedLaplace(epsilon="1/2", per="distance"), kernels=["line_gibbs"], pairs=200
         ).together()
-        assert together["eta"] == str(2 * Fraction(3689, 200_000))
-        assert "2 blocks together of 2 shapes" in together["text"]
+        assert together.eta == str(2 * Fraction(3689, 200_000))
+        assert "2 blocks together of 2 shapes" in together.text
 
     def test_the_sampler_of_the_run_comes_first(self) -> None:
         named = hf.GeneralizedLaplace(epsilon="1/2", sampler="line_gibbs", per="distance")
@@ -206,7 +206,7 @@ class TestNoBound:
         """Five steps are too few for metropolis at this epsilon. Then the lag is the cap and the curve the share of pairs that are left."""
         found = diagnose(UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=20, most_sweeps=5)
         slow, *_ = found.rows
-        row = slow.to_fields(Fraction(1))
+        row = asdict(slow.facts(Fraction(1)))
         assert slow.curve is not None
         met = 20 - slow.curve.meetings.unmet
         assert row["problem"] == f"no bound: {met} of 20 pairs met within 5 sweeps"
@@ -214,7 +214,7 @@ class TestNoBound:
         assert (row["met"], row["pairs"], row["given_up_after_sweeps"]) == (met, 20, 5)
         (curve,) = row["curves"]
         assert (curve["is_bound"], curve["upper"]) == (False, None)
-        assert curve["sweeps"] == [0, 1, 2, 3, 4]  # without the cap, where the figure would be 0
+        assert curve["sweeps"] == (0, 1, 2, 3, 4)  # without the cap, where the figure would be 0
         assert curve["estimate"] == [float((slow.curve.meetings.coupled_steps > step).mean()) for step in range(5)]  # pairs left
         assert row["movement"]["acceptance_rate"] > 0
         assert [r.kernel for r in found.rows] == list(KERNELS)
@@ -241,7 +241,7 @@ class TestNoBound:
         found = diagnose(
             UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance"), pairs=20, most_sweeps=5, kernels=["metropolis"]
         )
-        assert found.together() == {
+        assert asdict(found.together()) == {
             "blocks": 1,
             "eta": None,
             "added_delta": None,
@@ -257,8 +257,8 @@ class TestNoBound:
         monkeypatch.setattr(module, "kernel_for", make)
         found = diagnose(UNIVERSE, MARGINS, LAPLACE, **FEW)
         assert [row.problem for row in found.rows] == ["not used: Too large.", None]
-        refused = found.rows[0].to_fields(None)
-        assert (refused["curves"], refused["movement"], refused["pairs"]) == ([], None, None)
+        refused = asdict(found.rows[0].facts(None))
+        assert (refused["curves"], refused["movement"], refused["pairs"]) == ((), None, None)
         assert "not used: " in found.to_html()
 
     def test_the_work_is_bounded_and_the_row_says_so(self, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:

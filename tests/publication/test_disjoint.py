@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.card.card import Card
 from holdfast.errors import BudgetExceeded, InvalidParameter, InvalidRun, LedgerProblem, OtherInput, VerificationFailed
 from holdfast.ledger import Ledger
 from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
 from holdfast.publication import pipeline
 from holdfast.publication.booking import ChargedAccount
-from holdfast.publication.card import Card
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run
@@ -99,7 +99,7 @@ class TestDeclared:
             assert f"Reason given: <bdi>{REASON}</bdi>" in text
         held = ledger.reservation(DATA, "south")
         assert held is not None
-        assert held.facts["disjoint"] == APART
+        assert held.facts.to_fields()["disjoint"] == APART
         assert f"\nDisjoint  south from north: {REASON}\n" in ledger_screen(ledger.account(DATA), ledger.last_event())
         hf.verify(folder)
         assert ledger.verify([held.head], [(held.head, APART)]) == []
@@ -155,7 +155,7 @@ class TestDeclared:
 
     def test_joint_exposure_does_not_believe_it(self, tmp_path: Path) -> None:
         """Kept totals that fix a cell together are told, whatever is declared: an untrue declaration must not hide it."""
-        said = []
+        said: list[Any] = []
         for place, disjoint in enumerate((None, APART)):
             (tmp_path / str(place)).mkdir()
             ledger = a_ledger(tmp_path / str(place))
@@ -163,7 +163,7 @@ class TestDeclared:
             declared(ledger, "south", disjoint, keep=[hf.subset("sex", ["F"], by=["area"])])
             held = ledger.reservation(DATA, "south")
             assert held is not None
-            said.append(held.facts["exposed"])
+            said.append(held.facts.exposed)
         assert said[0] == said[1]
         assert said[0]["together"]["fixed"]
 

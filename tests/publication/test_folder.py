@@ -15,14 +15,14 @@ import pytest
 import holdfast as hf
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.publication import folder as folder_module
-from holdfast.publication import publishing
+from holdfast.publication import publication
 from holdfast.publication.folder import fill_folder
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y"], "b": ["p", "q", "r"]})
 
 
-def a_release(release_id: str = "one", epsilon: str = "1/4") -> Release:
+def a_release(release_id: str = "one", epsilon: str = "1/4") -> Publication:
     table = hf.Table(UNIVERSE, np.array([1, 2, 3, 4, 5, 6]))
     return hf.release(table, [hf.margin("a")], hf.GeneralizedLaplace(epsilon=epsilon, per="distance"), release_id=release_id, ledger=None)
 
@@ -139,7 +139,7 @@ class TestRefusals:
             fill(*given)
             (tmp_path / "out" / "thesis").write_text("mine")
 
-        monkeypatch.setattr(publishing, "fill_folder", meanwhile)
+        monkeypatch.setattr(publication, "fill_folder", meanwhile)
         with pytest.raises(OutputExists, match="appeared in the meantime"):
             a_release().save(tmp_path / "out")
         assert (tmp_path / "out" / "thesis").read_text() == "mine"
@@ -205,7 +205,7 @@ class TestRefusals:
         releases = [a_release(f"r{i}") for i in range(4)]
         barrier, errors = threading.Barrier(len(releases)), []
 
-        def write(made: Release) -> None:
+        def write(made: Publication) -> None:
             barrier.wait()
             try:
                 made.save(tmp_path / "out")

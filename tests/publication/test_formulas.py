@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, NotAcknowledged, VerificationFailed
-from holdfast.publication.acknowledged import check_acknowledged
-from holdfast.publication.release import Release
+from holdfast.publication.pipeline import check_acknowledged
+from holdfast.publication.publication import Publication
 from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
 from holdfast.verification.verify import published_rows
 from tests.exposing import exposing
@@ -32,7 +32,7 @@ KEEP: list[Any] = [hf.margin(COLUMN), hf.linear(np.eye(1, len(UNIVERSE), dtype=n
 texts = st.text(st.sampled_from("'=+-@\t\r15.,aÆ\n"), max_size=6)
 
 
-def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> Release:
+def made(codes: hf.Universe = UNIVERSE, keep: list[Any] = KEEP) -> Publication:
     table = hf.Table(codes, np.arange(1, len(codes) + 1))
     return exposing(
         hf.release,

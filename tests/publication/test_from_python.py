@@ -21,7 +21,8 @@ import holdfast as hf
 from holdfast.errors import IdenticalRelease, InvalidParameter, LedgerProblem, NotAcknowledged, WrongState
 from holdfast.ledger import Ledger
 from holdfast.ledger.embedded import DEFAULT_NAME
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
+from tests.notebooks import notebook_page
 from tests.running import Run
 
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
@@ -57,11 +58,11 @@ def a_table(text: str = CSV) -> hf.Table:
     return hf.Table.from_counts("counties.csv", ["state", "county"], "people", public=True)
 
 
-def released(**options: Any) -> Release:
+def released(**options: Any) -> Publication:
     return hf.release(a_table(), KEEP, LAPLACE, **options)
 
 
-def answered(**options: Any) -> Release:
+def answered(**options: Any) -> Publication:
     return hf.answer([12.5, 7.25, 0.75], **ANSWER, **options)
 
 
@@ -209,7 +210,7 @@ class TestExposed:
         assert before in said
         assert after in said
         made = hf.release(table, KEEP, LAPLACE, release_id="r1", allow_exposed=1)
-        assert made.card["release"]["allow_exposed"] == 1
+        assert made.card.release.allow_exposed == 1
 
     @BOTH
     @pytest.mark.parametrize("number", [None, "any", -1, True, 1.0])
@@ -264,18 +265,18 @@ class TestFrames:
 
     def test_pages_for_notebooks(self, work: Path) -> None:
         found = everything(work)
-        assert found["release"]._repr_html_() == found["loaded"]._repr_html_()
-        assert found["answer"]._repr_html_() == found["loaded answer"]._repr_html_()
-        assert "NOT PRIVATE" in found["loaded"]._repr_html_()
-        shown = found["loaded table"]._repr_html_()
-        assert shown == found["released table"]._repr_html_()
+        assert notebook_page(found["release"]) == notebook_page(found["loaded"])
+        assert notebook_page(found["answer"]) == notebook_page(found["loaded answer"])
+        assert "NOT PRIVATE" in notebook_page(found["loaded"])
+        shown = notebook_page(found["loaded table"])
+        assert shown == notebook_page(found["released table"])
         assert f"<td>{found['release'].table.counts[0]}</td>" in shown
-        assert "counts" in found["table"]._repr_html_()  # which are confidential, and not shown
+        assert "counts" in notebook_page(found["table"])  # which are confidential, and not shown
 
     def test_codes_are_escaped_and_few_cells_are_shown(self) -> None:
         universe = hf.Universe.product({"a": [f"<b>{number}" for number in range(12)]})
         made = hf.release(hf.Table(universe, np.arange(12)), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests(1))
-        shown = made.table._repr_html_()
+        shown = notebook_page(made.table)
         assert "<b>" not in shown
         assert "&lt;b&gt;9" in shown
         assert "&lt;b&gt;10" not in shown

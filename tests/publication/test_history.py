@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import holdfast as hf
 from holdfast.exposure.facts import Obstacle, ReleaseExposure
 from holdfast.ledger import Ledger
 from holdfast.ledger.chain import canonical, checked_facts
+from holdfast.ledger.releases import ReleaseFacts
 from holdfast.publication import history
 from holdfast.publication.history import public_facts, published_totals, read_universe, release_exposure, universe_facts
 from holdfast.publication.plan import Plan
@@ -52,8 +54,9 @@ def release(ledger: Ledger, name: str, *keep: Any, universe: hf.Universe = BY_AG
     exposing(hf.release, a_table(universe), keep, LAPLACE, ledger=ledger, release_id=name)
     held = ledger.reservation("d", name)
     assert held is not None
-    exposed = ReleaseExposure.from_fields(held.facts["exposed"])
-    assert exposed.to_fields() == held.facts["exposed"]
+    said: Any = held.facts.exposed
+    exposed = ReleaseExposure.from_fields(said)
+    assert exposed.to_fields() == said
     return release_sentences(exposed)
 
 
@@ -118,9 +121,11 @@ class TestFacts:
         one, other = (hf.plan(hf.Table(BY_AGE, counts, name="d"), keep, LAPLACE) for counts in (np.arange(8), np.arange(8)[::-1].copy()))
         facts = public_facts(one, {"holdfast": "1"}, (), "r0")
         assert facts == public_facts(other, {"holdfast": "1"}, (), "r0")
-        assert checked_facts(facts) == facts == json.loads(canonical(facts))
-        assert facts["revision_of"] == "r0"
-        assert "revision_of" not in public_facts(one, {}, (), None)
+        plain = facts.to_fields()
+        assert checked_facts(plain) == plain == json.loads(canonical(plain))
+        assert ReleaseFacts.read(plain) == facts
+        assert plain["revision_of"] == "r0"
+        assert "revision_of" not in public_facts(one, {}, (), None).to_fields()
 
     def test_totals_come_back(self, ledger: Ledger) -> None:
         keep = (hf.margin("zip"), hf.subset("age < 2", by=["zip"]), hf.identity(hf.subset("age = 3"), 10))
@@ -133,14 +138,19 @@ class TestFacts:
         assert totals.universe == BY_AGE
         assert totals.constraints == keep
 
-    @pytest.mark.parametrize("name", ["universe", "constraints"])
-    def test_facts_that_cannot_be_read_are_unknown(self, ledger: Ledger, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("universe", [None, {}, {"codes": None, "cells": 3}, {"codes": {}, "columns": ["x"]}]),
+            ("constraints", [None, [{}], [{"type": "margin", "kind": "kept", "columns": ["nowhere"]}]]),
+        ],
+    )
+    def test_facts_that_cannot_be_read_are_unknown(self, ledger: Ledger, name: str, values: list[Any]) -> None:
         release(ledger, "r1", hf.margin("zip"))
         held = ledger.reservation("d", "r1")
         assert held is not None
-        values: list[Any] = [None, [{}], [{"type": "margin", "kind": "kept", "columns": ["nowhere"]}], "text", 3]
         for wrong in values:
-            broken = held.to_state("closed", facts={**held.facts, name: wrong})
+            broken = replace(held, facts=replace(held.facts, **{name: wrong}))
             assert published_totals(broken, hf.Universe.product({"x": ["1"]})) is None
             exposed = release_exposure(a_plan(hf.margin("age")), [broken])
             assert [(one.releases, one.why_not.obstacle) for one in exposed.left_out] == [(("r1",), Obstacle.NOT_HELD)]
@@ -218,5 +228,5 @@ class TestExposed:
         assert held is not None
         values: list[Any] = [None, "", [], "text of another version", {}, {"alone": 3}]
         for said in values:
-            silent = held.to_state("closed", facts={**held.facts, "exposed": said})
+            silent = replace(held, facts=replace(held.facts, exposed=said))
             assert str(exposed_text([silent])).startswith("r1: Not computed: ")

@@ -93,8 +93,8 @@ def test_an_identity_of_0_exposes_nothing_and_is_no_kept_total(tmp_path: Path) -
     assert card["kept"]["zeros"]["text"].startswith("2 cells lie under an identity of 0")
     assert "under a kept total of 0" not in (folder / "report.html").read_text()
     kept = hf.release(table, [*keep, hf.margin("b")], LAPLACE, hf.NoiseKey.for_tests(6), release_id="y").card
-    assert (kept["exposed"]["cells"], kept["kept"]["zeros"]["cells"]) == (0, 2)
-    assert "under a kept total or identity of 0" in kept["kept"]["zeros"]["text"]
+    assert (kept.exposed.cells, kept.kept.zeros.cells) == (0, 2)
+    assert "under a kept total or identity of 0" in kept.kept.zeros.text
 
 
 def test_values_that_a_kept_total_pins_beside_an_identity_of_0_are_exposed() -> None:
@@ -103,7 +103,7 @@ def test_values_that_a_kept_total_pins_beside_an_identity_of_0_are_exposed() -> 
     keep: list[Any] = [hf.identity(hf.subset("a", ["1"]), values=0), hf.subset("a", ["2"])]
     release = hf.release(hf.Table(universe, np.array([0, 0, 0, 0, 3, 4])), keep, LAPLACE, hf.NoiseKey.for_tests(7))
     assert release.exposure.cells.tolist() == [2, 3]
-    assert release.card["kept"]["zeros"]["cells"] == 4
+    assert release.card.kept.zeros.cells == 4
 
 
 @pytest.mark.parametrize("keep", [[], [hf.subset("sex", ["M"])]], ids=["nothing kept", "a total kept"])

@@ -13,12 +13,13 @@ from holdfast.accuracy.queries import coefficients
 from holdfast.accuracy.query_names import query_label
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
-from holdfast.publication.card import LabelInfo
-from holdfast.publication.release import Release
+from holdfast.invariants.definitions import constraint_of
+from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
+from holdfast.tables import Declarations
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.wording.constraints import kept_texts, labels_of
+from holdfast.wording.constraints import kept_texts
 
 CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
 RUN = """\
@@ -53,7 +54,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _released(work: Path, labelled: bool = True) -> Release:
+def _released(work: Path, labelled: bool = True) -> Publication:
     if not labelled:
         head, _, tail = RUN.partition("[table.labels]")
         (work / "run.toml").write_text(head + tail[tail.index("[keep]") :])
@@ -75,7 +76,7 @@ def test_pages_say_labels_and_data_files_keep_codes(work):
     for name in ("table.csv", "table.parquet", "kept.csv", "exposed.csv"):
         assert (work / "out" / name).read_bytes() == (work / "plain" / name).read_bytes()
     mine, theirs = release.card, plain.card
-    assert (mine["mechanism"], mine["table"]["universe_digest"]) == (theirs["mechanism"], theirs["table"]["universe_digest"])
+    assert (mine.mechanism, mine.table.universe_digest) == (theirs.mechanism, theirs.table.universe_digest)
 
 
 def test_a_folder_is_verified_and_read_with_its_labels(work):
@@ -354,10 +355,10 @@ def test_constraints_in_words(constraint, words):
     codes = {"county": ["17031", "17043", "18001"], "sex": ["F", "M"], "age": ["a", "b"]}
     table = hf.Table(hf.Universe.product(codes, hierarchies={"county": tree}), np.arange(12))
     named = table.with_labels({"sex": {"F": "women"}, "county": {"17": "Illinois"}}, {"county": "County", "sex": "Sex"})
-    facts = Facts.of(named, [constraint])
-    assert kept_texts(facts.definitions, named.universe.labels) == [words]
-    assert kept_texts(facts.definitions, labels_of(LabelInfo.fields_of(named.universe.labels))) == [words]  # from a card
-    assert kept_texts(facts.definitions, named.universe.labels, "identity") == []
+    facts = Facts.of(Declarations.of(named), [constraint])
+    assert kept_texts(facts.constraints, named.universe.labels) == [words]
+    assert kept_texts(map(constraint_of, facts.definitions), named.universe.labels) == [words]  # from a card
+    assert kept_texts(facts.constraints, named.universe.labels, "identity") == []
 
 
 def test_constraints_on_pages_and_in_plans(work):

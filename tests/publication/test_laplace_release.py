@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
@@ -32,17 +31,19 @@ def test_a_two_way_table_end_to_end(tmp_path: Path) -> None:
     assert noise.any()
     assert not noise.sum(axis=0).any()
     assert not noise.sum(axis=1).any()
-    shown = made.card["sampler"]["groups"][0]
-    assert made.card["sampler"]["status"] == "exact"
-    assert "coupling from the past" in shown["sampler"]
-    assert "where rejection would take years" in shown["why"]
-    assert 1 <= shown["expected_tries"] < 2
-    error = made.card["expected_error"]
-    off = error["cell_standard_deviation"]["largest"] / 24.7**0.5 - 1
-    assert abs(off) < 6.5 * error["relative_error"] + 0.002, "the variance that other chains have, known to three digits"
+    shown = made.card.sampler.groups[0]
+    assert made.card.sampler.status == "exact"
+    assert "coupling from the past" in shown.sampler
+    assert "where rejection would take years" in shown.why
+    assert shown.expected_tries is not None
+    assert 1 <= shown.expected_tries < 2
+    error = made.card.expected_error
+    assert error.relative_error is not None
+    off = error.cell_standard_deviation.largest / 24.7**0.5 - 1
+    assert abs(off) < 6.5 * error.relative_error + 0.002, "the variance that other chains have, known to three digits"
     made.save(tmp_path / "out")
     assert hf.verify(tmp_path / "out").totals == 40
-    text = json.dumps(made.card)
+    text = made.card.to_json()
     assert "sweeps" not in text, "how far back a try went is never published"
 
     again = hf.release(table, KEEP, mechanism, key=hf.NoiseKey.for_tests("20 x 20"), release_id="r1")

@@ -16,7 +16,7 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, UnreadableInput, VerificationFailed
 from holdfast.publication.map_files import MAP_FILE, map_of, read_public_map, write_map
 from holdfast.publication.maps import MapRequest
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from tests.examples import examples
 from tests.publication.test_closed_list import list_files
 
@@ -27,7 +27,7 @@ SECRET = "secret"
 
 
 @pytest.fixture(scope="module")
-def release() -> Release:
+def release() -> Publication:
     table = hf.Table(hf.Universe.product({"area": ["a", "7"]}), np.array([120, 3]))
     return hf.release(
         table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("maps"), release_id="maps"
@@ -124,7 +124,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_outline_is_refused_before_anything_is_written(release: Release, tmp_path: Path, name: str) -> None:
+def test_what_is_no_outline_is_refused_before_anything_is_written(release: Publication, tmp_path: Path, name: str) -> None:
     content, words = BAD[name]
     (tmp_path / "bad.geojson").write_bytes(content)
     with pytest.raises(UnreadableInput, match=words):
@@ -166,7 +166,7 @@ def with_other_order(whole: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [with_member, with_member_of_a_feature, with_property, with_height, with_word_of_ours, with_whole_number, with_other_order]
 )
-def test_a_published_map_holds_nothing_else(release: Release, tmp_path: Path, change: Any, other_version: bool) -> None:
+def test_a_published_map_holds_nothing_else(release: Publication, tmp_path: Path, change: Any, other_version: bool) -> None:
     """Also on a card that says another version of Holdfast made it, whose pages are not compared."""
     (tmp_path / "m.geojson").write_bytes(collection(feature("a"), feature("7")))
     folder = release.save(tmp_path / "out", map=tmp_path / "m.geojson", map_code="id")
@@ -183,7 +183,7 @@ def test_a_published_map_holds_nothing_else(release: Release, tmp_path: Path, ch
             check(folder)
 
 
-def test_the_map_of_a_folder_is_drawn_from_its_file(release: Release, tmp_path: Path) -> None:
+def test_the_map_of_a_folder_is_drawn_from_its_file(release: Publication, tmp_path: Path) -> None:
     several = feature("7", [[SQUARE, HOLE], [[[x + 3, y] for x, y in SQUARE]]], "MultiPolygon")
     (tmp_path / "m.geojson").write_bytes(collection(feature("a"), several, feature("none", geometry=None)))
     folder = release.save(tmp_path / "out", map=tmp_path / "m.geojson", map_code="id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.publication.plots import Plot
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
@@ -63,10 +64,10 @@ MADE: dict[str, tuple[list[Any], Any]] = {
 }
 
 
-def released(name: str, release_id: str) -> Release:
+def released(name: str, release_id: str) -> Publication:
     said: dict[str, Any] = {"key": hf.NoiseKey.for_tests(name), "release_id": release_id}
     if name == "a grid":
-        made: Release = hf.answer([12.5, 7.25], keep=[[1, 1]], sensitivity="1/2", mechanism=hf.ProjectedLaplace(epsilon="1"), **said)
+        made: Publication = hf.answer([12.5, 7.25], keep=[[1, 1]], sensitivity="1/2", mechanism=hf.ProjectedLaplace(epsilon="1"), **said)
         return made
     keep, mechanism = MADE[name]
     exposed = {"allow_exposed": 2} if name == "totals that fix cells" else {}
@@ -76,9 +77,10 @@ def released(name: str, release_id: str) -> Release:
 @pytest.mark.parametrize("name", [*MADE, "a grid"])
 def test_pages_have_no_word_of_their_own(name: str) -> None:
     release = released(name, "r1")
-    card = {**release.card, "release": {**release.card["release"], "language": LANGUAGE}}
+    whole = release.card
+    card = whole.model_copy(update={"release": whole.release.model_copy(update={"language": LANGUAGE})})
     facts = report_facts(release.plan, release.table)
-    known = words(json.dumps([card, release.kept_rows, CODES])) | NAMES
+    known = words(json.dumps([release.card.to_dict(), release.kept_rows, CODES])) | NAMES
     for html in (statement_html(card), report_html(card, release.kept_rows, facts)):
         text = re.sub("<style>.*?</style>", "", html, flags=re.DOTALL)
         assert words(Page(text).text) - {word for given in known for word in (given, given.capitalize())} == set()
@@ -88,9 +90,8 @@ def test_figures_in_notebooks_follow_the_language(tmp_path: Path) -> None:
     release = released("no totals", "r2")
     made = hf.load(release.save(tmp_path / "out"))
     assert made.plot.ranked() == release.plot.ranked()
-    made.card["release"]["language"] = LANGUAGE
-    plot: Plot = made.plot
-    known = words(json.dumps([made.card, CODES])) | NAMES
+    plot: Plot = replace(made, about=made.about.model_copy(update={"language": LANGUAGE})).plot
+    known = words(json.dumps([made.card.to_dict(), CODES])) | NAMES
     figures = [plot.error_by_level(), plot.error_by_margin(), plot.error_by_size(), plot.relative_errors()]
     for figure in (*figures, plot.ranked(), plot.heat_map(), plot.noise()):
         assert words(Page(figure.html()).text) - known == set(), figure.name

@@ -19,13 +19,14 @@ from holdfast.errors import InvalidParameter, InvalidRun, UnreadableInput, Verif
 from holdfast.publication.figure_facts import shares, sizes
 from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, Sums
 from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP
 from holdfast.runfiles.runfile import load_run
+from tests.notebooks import notebook_page
 from tests.running import Run
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,7 +37,7 @@ SQUARES = [((0, 0), "a"), ((1, 0), "b & <c>"), ((2, 0), "d"), ((0, 1), "elsewher
 
 
 @pytest.fixture(scope="module")
-def release() -> Release:
+def release() -> Publication:
     table = hf.Table(UNIVERSE, COUNTS, name="people")
     return hf.release(
         table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), key=hf.NoiseKey.for_tests("plots"), release_id="plots"
@@ -60,12 +61,12 @@ def all_figures(plot: Plot, folder: Path) -> dict[str, Figure]:
     return {name: getattr(plot, name)() for name in names} | {"map": plot.map(path, "id")}
 
 
-def test_a_folder_gives_the_same_bytes(release: Release, tmp_path: Path) -> None:
+def test_a_folder_gives_the_same_bytes(release: Publication, tmp_path: Path) -> None:
     folder = release.save(tmp_path / "out")
     assert all_figures(release.plot, tmp_path) == all_figures(hf.load(folder).plot, tmp_path)
 
 
-def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_path: Path) -> None:
+def test_figures_are_well_formed_and_say_what_they_show(release: Publication, tmp_path: Path) -> None:
     for name, figure in all_figures(release.plot, tmp_path).items():
         root = ElementTree.fromstring(figure.svg)
         wide, tall = (float(root.attrib[side]) for side in ("width", "height"))
@@ -78,11 +79,11 @@ def test_figures_are_well_formed_and_say_what_they_show(release: Release, tmp_pa
             assert 0 <= x <= x + width <= wide + 0.01, name
             assert 0 <= y <= y + height <= tall + 0.01, name
         assert figure._repr_svg_() == figure.svg
-        assert "<details>" in figure._repr_html_()
+        assert "<details>" in notebook_page(figure)
         assert figure.caption
 
 
-def test_a_figure_is_saved_once(release: Release, tmp_path: Path) -> None:
+def test_a_figure_is_saved_once(release: Publication, tmp_path: Path) -> None:
     assert release.plot.noise().save(tmp_path / "noise.svg") == tmp_path / "noise.svg"
     assert ElementTree.parse(tmp_path / "noise.svg").getroot().tag == f"{SVG}svg"
     with pytest.raises(FileExistsError):
@@ -90,13 +91,13 @@ def test_a_figure_is_saved_once(release: Release, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["noise.png", "noise", 3])
-def test_a_figure_is_saved_as_svg_only(release: Release, tmp_path: Path, name: Any) -> None:
+def test_a_figure_is_saved_as_svg_only(release: Publication, tmp_path: Path, name: Any) -> None:
     with pytest.raises(InvalidParameter, match=r"a name that ends in \.svg"):
         release.plot.noise().save(tmp_path / name if isinstance(name, str) else name)
     assert not any(tmp_path.iterdir())
 
 
-def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: Release) -> None:
+def test_ranked_bars_are_the_published_numbers_with_intervals_of_the_law(release: Publication) -> None:
     """[-r, r] holds 95 % of the noise and [-(r - 1), r - 1] does not, by the law of a cell."""
     figure = release.plot.ranked()
     published = sorted(release.table.counts.tolist(), reverse=True)
@@ -155,7 +156,7 @@ def test_shades_grow_with_the_number() -> None:
         assert len(values) < len(RAMP) or set(shades) == set(range(len(RAMP)))
 
 
-def test_a_map_has_the_numbers_of_its_areas(release: Release, tmp_path: Path) -> None:
+def test_a_map_has_the_numbers_of_its_areas(release: Publication, tmp_path: Path) -> None:
     figure = release.plot.map(geojson(tmp_path / "m.geojson"), "id")
     by_area = release.table.counts.reshape(3, 2).sum(axis=1).tolist()
     assert [row[:2] for row in figure.rows] == [(c, f"{n:,}") for c, n in zip(CODES["area"], by_area, strict=True)] + [
@@ -179,13 +180,13 @@ def test_a_map_has_the_numbers_of_its_areas(release: Release, tmp_path: Path) ->
         ),
     ],
 )
-def test_a_bad_map_file_is_refused(content: str, words: str, release: Release, tmp_path: Path) -> None:
+def test_a_bad_map_file_is_refused(content: str, words: str, release: Publication, tmp_path: Path) -> None:
     (tmp_path / "bad.geojson").write_text(content)
     with pytest.raises(UnreadableInput, match=words):
         release.plot.map(tmp_path / "bad.geojson", "id")
 
 
-def test_requests_without_an_answer_are_refused(release: Release, tmp_path: Path) -> None:
+def test_requests_without_an_answer_are_refused(release: Publication, tmp_path: Path) -> None:
     path = geojson(tmp_path / "m.geojson")
     with pytest.raises(InvalidParameter, match=r"No area of the map has a property 'code'\. Properties: 'id'\."):
         release.plot.map(path, "code")
@@ -215,7 +216,7 @@ def test_requests_without_an_answer_are_refused(release: Release, tmp_path: Path
         (lambda plot: plot.heat_map(5), "list of two names"),
     ],
 )
-def test_what_is_no_name_is_refused_in_words(release: Release, ask: Any, words: str) -> None:
+def test_what_is_no_name_is_refused_in_words(release: Publication, ask: Any, words: str) -> None:
     with pytest.raises(InvalidParameter, match=words):
         ask(release.plot)
 
@@ -268,7 +269,7 @@ def test_a_release_without_standard_deviations_has_no_figures_of_them() -> None:
 
 
 class TestMapsInFolders:
-    def test_the_report_has_the_map_and_verify_draws_it_again(self, release: Release, tmp_path: Path) -> None:
+    def test_the_report_has_the_map_and_verify_draws_it_again(self, release: Publication, tmp_path: Path) -> None:
         folder = release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson"), map_code="id")
         page = (folder / "report.html").read_text()
         assert 'id="map"' in page
@@ -281,7 +282,7 @@ class TestMapsInFolders:
         public = json.loads((folder / "map.geojson").read_text())
         assert [feature["properties"] for feature in public["features"]] == [{"id": name} for _, name in SQUARES]
 
-    def test_another_map_with_its_checksum_is_found_out(self, release: Release, tmp_path: Path) -> None:
+    def test_another_map_with_its_checksum_is_found_out(self, release: Publication, tmp_path: Path) -> None:
         folder = release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson"), map_code="id")
         for text, words in (
             ((folder / "map.geojson").read_text().replace("[2.0", "[2.5").replace("[2,", "[2.5,"), "report.html is not the page"),
@@ -313,7 +314,7 @@ class TestMapsInFolders:
         with pytest.raises(InvalidRun, match=r"none\.geojson"):
             load_run("run.toml")
 
-    def test_a_map_that_does_not_fit_is_refused_before_anything_is_written(self, release: Release, tmp_path: Path) -> None:
+    def test_a_map_that_does_not_fit_is_refused_before_anything_is_written(self, release: Publication, tmp_path: Path) -> None:
         for places, code, words in ((SQUARES[3:], "id", "No code of the map"), (SQUARES, "other", "has a property 'other'")):
             with pytest.raises(InvalidParameter, match=words):
                 release.save(tmp_path / "out", map=geojson(tmp_path / "m.geojson", places=places), map_code=code)
@@ -330,7 +331,7 @@ class TestMapsInFolders:
 class TestNestedAreas:
     """County 001 is in two states: a map says which one by the codes of both, or is refused."""
 
-    def made(self, states: list[str], counties: list[str]) -> Release:
+    def made(self, states: list[str], counties: list[str]) -> Publication:
         pairs = [(*pair, sex) for pair in zip(states, counties, strict=True) for sex in ("F", "M")]
         columns = dict(zip(("state", "county", "sex"), map(list, zip(*pairs, strict=True)), strict=True))
         table = hf.Table(hf.Universe.listed(columns), np.arange(100, 100 + len(pairs)))
@@ -342,7 +343,7 @@ class TestNestedAreas:
             release_id="n",
         )
 
-    def shown(self, release: Release, folder: Path, codes: list[str], level: str | None = None) -> dict[str, str]:
+    def shown(self, release: Publication, folder: Path, codes: list[str], level: str | None = None) -> dict[str, str]:
         path = folder / f"{'-'.join(codes)}.geojson"
         figure = release.plot.map(geojson(path, places=[((k, 0), code) for k, code in enumerate(codes)]), "id", level)
         return {row[0]: row[1] for row in figure.rows}

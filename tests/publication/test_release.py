@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.card.card import Card
 from holdfast.errors import InvalidParameter
-from holdfast.publication.card import Card
-from holdfast.publication.card_content import card_of
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
-from holdfast.publication.release import Release
-from holdfast.publication.released import ReleasedTable
+from holdfast.publication.publication import Publication, PublishedTable
 from tests.exposing import exposing
+from tests.notebooks import notebook_page
 from tests.publication.twin_reports import with_the_numbers_of
 
 UNIVERSE = hf.Universe.product({"a": ["x", "y", "z"], "b": ["p", "q", "r"]})
@@ -38,7 +37,7 @@ MECHANISMS: dict[str, Any] = {
 }
 
 
-def a_release(mechanism: Any = MECHANISMS["laplace"], counts: Any = COUNTS, keep: Any = KEEP) -> Release:
+def a_release(mechanism: Any = MECHANISMS["laplace"], counts: Any = COUNTS, keep: Any = KEEP) -> Publication:
     return exposing(hf.release, hf.Table(UNIVERSE, counts, name="t"), keep, mechanism, key=hf.NoiseKey.for_tests("release"), release_id="r")
 
 
@@ -88,9 +87,10 @@ class TestNothingConfidentialStays:
     def test_printing_shows_no_count(self) -> None:
         made = a_release()
         assert (
-            repr(made) == "Release('r', 9 cells, GeneralizedLaplace(epsilon='1/4', per='distance'), not recorded in a ledger, NOT PRIVATE)"
+            repr(made)
+            == "Publication('r', 9 cells, GeneralizedLaplace(epsilon='1/4', per='distance'), not recorded in a ledger, NOT PRIVATE)"
         )
-        assert repr(made.table) == "ReleasedTable(9 cells by a, b)"
+        assert repr(made.table) == "PublishedTable(9 cells by a, b)"
 
 
 class TestKeptTotals:
@@ -111,7 +111,7 @@ class TestKeptTotals:
                 "a=z": 43,
                 "subset(b in [p, q])": int(COUNTS.reshape(3, 3)[:, :2].sum()),
             }
-            assert made.card["kept"]["totals"] == 5
+            assert made.card.kept.totals == 5
         assert made.table.counts.dtype == np.int64
         assert not made.table.counts.flags.writeable
 
@@ -121,7 +121,7 @@ class TestKeptTotals:
         made = hf.release(table, [hf.margin("state")], MECHANISMS["laplace"], ledger=None, allow_exposed=1)
         assert [total for _, _, total in made.kept_rows] == [7, 18, 4]
         assert made.table.counts[5] == 4  # a state of one county
-        assert made.card["exposed"]["names"] == ["state=C, county=4"]
+        assert made.card.exposed.names == ("state=C, county=4",)
         assert made.private
 
 
@@ -164,20 +164,20 @@ class TestTwins:
         """A card made from the twin's plan and a table of zeros: no count enters but the kept totals."""
         made = a_release()
         plan = hf.plan(hf.Table(UNIVERSE, TWIN, name="t"), KEEP, MECHANISMS["laplace"], published_totals=np.concatenate(made.totals))
-        zeros = ReleasedTable(UNIVERSE, np.zeros(9, dtype=np.int64), "count", None, None, plan.exposure.cells)
-        assert made.card == card_of(replace(made, plan=plan, table=zeros, exposure=plan.exposure)).to_dict()
+        zeros = PublishedTable(UNIVERSE, np.zeros(9, dtype=np.int64), "count", None, None, plan.exposure.cells)
+        assert made.card == replace(made, plan=plan, table=zeros, exposure=plan.exposure).card
 
     def test_what_is_shown_of_plan_and_table_is_the_same(self) -> None:
         one, other = (hf.Table(UNIVERSE, counts, name="t") for counts in (COUNTS, TWIN))
-        assert one._repr_html_() == other._repr_html_()
+        assert notebook_page(one) == notebook_page(other)
         assert repr(one) == repr(other)
         plans = [hf.plan(table, KEEP, MECHANISMS["laplace"]) for table in (one, other)]
-        assert plans[0]._repr_html_() == plans[1]._repr_html_()
+        assert notebook_page(plans[0]) == notebook_page(plans[1])
         assert (repr(plans[0]), str(plans[0])) == (repr(plans[1]), str(plans[1]))
         assert plans[0].to_fields() == plans[1].to_fields()
         assert pickle.dumps(plans[0]) == pickle.dumps(plans[1])
         releases = [a_release(counts=counts) for counts in (COUNTS, TWIN)]
-        assert releases[0]._repr_html_() == releases[1]._repr_html_()
+        assert notebook_page(releases[0]) == notebook_page(releases[1])
 
 
 class TestFrozen:
@@ -195,15 +195,15 @@ class TestFrozen:
         made = a_release(counts=counts)
         assert made.plan.exposure.cells_exposed_by_totals.tolist() == []
         assert made.exposure.cells_exposed_by_totals.tolist() == [0, 1, 2]
-        assert made.card["exposed"]["names"] == ["a=x, b=p", "a=x, b=q", "a=x, b=r"]
+        assert made.card.exposed.names == ("a=x, b=p", "a=x, b=q", "a=x, b=r")
         assert made.plan.to_fields()["exposed"]["cells"] == 0
 
     def test_the_card_names_what_was_drawn(self) -> None:
         made = a_release()
-        assert made.card["mechanism"]["identity"] == made.plan.drawing.channel.identity
+        assert made.card.mechanism.identity == made.plan.drawing.channel.identity
         again = a_release(MECHANISMS["laplace"], TWIN)
         other = a_release(hf.GeneralizedLaplace(epsilon="1/5", per="distance"))
-        assert again.card["mechanism"]["identity"] == made.card["mechanism"]["identity"] != other.card["mechanism"]["identity"]
+        assert again.card.mechanism.identity == made.card.mechanism.identity != other.card.mechanism.identity
 
 
 class TestTestKeys:
@@ -226,7 +226,7 @@ class TestTestKeys:
         assert runs[0] != runs[1]  # equal with probability below 10^-5 for six free cells of standard deviation 7
 
 
-class TestReleasedTable:
+class TestPublishedTable:
     def test_columns_have_names_of_their_own(self) -> None:
         universe = hf.Universe.product({"standard_deviation": ["1", "2"], "n_standard_deviation": ["1", "2"]})
         made = hf.release(hf.Table(universe, np.arange(4), count="n"), [], MECHANISMS["laplace"], ledger=None)
@@ -252,7 +252,7 @@ class TestBadInput:
             with pytest.raises(InvalidParameter, match=r"2030-04-01"):
                 hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key, date=date)
             assert (
-                hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key, date="2030-02-28").order.date == "2030-02-28"
+                hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], key=key, date="2030-02-28").about.date == "2030-02-28"
             )
 
     @pytest.mark.parametrize("table", [UNIVERSE, COUNTS, None])

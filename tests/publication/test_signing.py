@@ -9,10 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from holdfast.card.card import Card
+from holdfast.card.problems import problems
 from holdfast.errors import InvalidParameter, KeyMisuse
-from holdfast.publication.card import Card, problems
 from holdfast.publication.signing import load_public_key, load_signing_key, sign_card, signature_holds
-from tests.report.cards import CARD, a_card
+from tests.report.cards import CARD, card_values
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
@@ -27,7 +28,7 @@ def test_a_signed_card_holds_and_any_other_card_does_not() -> None:
     assert signature_holds(made)
     assert signature_holds(Card.from_json(made.to_json()))
     assert made.signature is not None
-    other = Card.model_validate(a_card(release__id="another")).model_copy(update={"signature": made.signature})
+    other = Card.model_validate(card_values(release__id="another")).model_copy(update={"signature": made.signature})
     assert not signature_holds(other)
     wrong = made.signature.model_copy(update={"value": "00" * 64})
     assert not signature_holds(made.model_copy(update={"signature": wrong}))
@@ -38,7 +39,7 @@ def test_a_signed_card_holds_and_any_other_card_does_not() -> None:
 def test_digits_that_reading_would_round_away_are_no_card() -> None:
     """A reader would see them, and the signature would not."""
     made = sign_card(
-        Card.model_validate(a_card(expected_error__cell_standard_deviation={"smallest": 1.25, "median": 7.25, "largest": 9.0})), KEY
+        Card.model_validate(card_values(expected_error__cell_standard_deviation={"smallest": 1.25, "median": 7.25, "largest": 9.0})), KEY
     )
     text = made.to_json()
     assert signature_holds(Card.from_json(text))

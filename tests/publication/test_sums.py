@@ -11,7 +11,7 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Levels
 from holdfast.publication import sums as sums_module
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, deviations_of, find_level, levels_of, margins_of, sums_of, unit_numbers
 from tests.exposing import exposing
 
@@ -42,7 +42,7 @@ RELEASES: dict[str, tuple[hf.Universe, list[Any], Any]] = {
 }
 
 
-def made(name: str) -> Release:
+def made(name: str) -> Publication:
     universe, keep, mechanism = RELEASES[name]
     table = hf.Table(universe, np.arange(5, 5 + len(universe)))
     return exposing(hf.release, table, keep, mechanism, key=hf.NoiseKey.for_tests(name), release_id="sums")

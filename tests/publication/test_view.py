@@ -299,7 +299,7 @@ def test_a_class_whose_mean_never_changes_has_no_bias_and_is_not_said_to_be_exac
     assert (view.counts != truth).any()
     (cells,) = (line for line in view.bias if line.level == "cell")
     assert (cells.units, cells.bias, cells.standard_error) == (36, 0, 0)
-    assert ("cell", "100 to 499", "36", "none", "-") in bias_rows(view.to_fields())
+    assert ("cell", "100 to 499", "36", "none", "-") in bias_rows(view.info)
 
 
 class TestWhatIsRefused:
@@ -373,7 +373,7 @@ def test_a_reader_makes_the_same_view_of_the_folder(tmp_path: Path) -> None:
     release.save(tmp_path / "out")
     ours, theirs = release.view(), hf.load(tmp_path / "out").view()
     assert np.array_equal(ours.counts, theirs.counts)
-    assert ours.to_json() == theirs.to_json()
+    assert ours.info == theirs.info
     with open(tmp_path / "out" / "table.csv", "a", encoding="utf-8") as file:
         file.write("a,0,1,1,false\n")
     with pytest.raises(VerificationFailed, match=r"table\.csv has"):

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
+from holdfast.card.view import ViewInfo
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.views import crossing as view_crossing
 from holdfast.wording.view import changed_sentence
 from tests.report.cards import Page
@@ -27,7 +28,7 @@ TOWNS = hf.Universe.product({"county": ["A", "B", "C"], "age": ["0", "18", "65"]
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
 
 
-def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Release:
+def released(keep: Any = None, mechanism: Any = LAPLACE, key: str = "view") -> Publication:
     kept = [hf.margin("county")] if keep is None else keep
     return hf.release(hf.Table(TOWNS, COUNTS), kept, mechanism, key=hf.NoiseKey.for_tests(key), release_id="towns")
 
@@ -181,7 +182,8 @@ class TestTampered:
         with pytest.raises(VerificationFailed, match=r"says: report\.html is not the page"):  # it tells of another number of cells
             hf.verify(folder)
         page = (folder / "report.html").read_text(encoding="utf-8")
-        (folder / "report.html").write_text(page.replace(changed_sentence(said), changed_sentence(given)), encoding="utf-8")
+        before, after = (changed_sentence(ViewInfo.model_validate(info)) for info in (said, given))
+        (folder / "report.html").write_text(page.replace(before, after), encoding="utf-8")
         with_right_checksums(folder)
         assert [text for text in hf.verify(folder).left if "another solver" in text]
         lines = given["bias"]["lines"]

@@ -49,10 +49,10 @@ def test_no_noise_on_a_route_without_flights(name: str, keep: list[Any], tmp_pat
     assert (release.table.counts != COUNTS).any()
     assert release.table.exposed[R2].all()
     card = release.card
-    assert card["kept"]["zeros"]["status"] == "applied"
-    assert card["kept"]["zeros"]["cells"] == 3
-    assert card["guarantee"]["relation_fields"]["non_negative"] is True
-    assert "3 cells lie under a kept total of 0" in card["kept"]["zeros"]["text"]
+    assert card.kept.zeros.status == "applied"
+    assert card.kept.zeros.cells == 3
+    assert card.guarantee.relation_fields.non_negative is True
+    assert "3 cells lie under a kept total of 0" in card.kept.zeros.text
     hf.verify(release.save(tmp_path / "out"), against=table)
     assert "3 cells left out of the draw" in (tmp_path / "out" / "statement.html").read_text()
     assert "take no noise" in (tmp_path / "out" / "report.html").read_text()
@@ -68,16 +68,16 @@ def test_where_only_some_of_the_zero_cells_are_left_out_every_sentence_says_so(t
     release = hf.release(
         hf.Table(cube, counts.ravel()), keep, hf.GeneralizedGaussian(rho="1/8", per="distance"), key=hf.NoiseKey.for_tests("part")
     )
-    zeros, law = release.card["kept"]["zeros"], release.card["mechanism"]["law"]
-    assert (zeros["cells"], zeros["under"]) == (9, 12)
-    assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros["text"]
-    assert "The other 3 are drawn" in zeros["text"]
+    zeros, law = release.card.kept.zeros, release.card.mechanism.law
+    assert (zeros.cells, zeros.under) == (9, 12)
+    assert "9 of the 12 cells under a kept total of 0 take no noise" in zeros.text
+    assert "The other 3 are drawn" in zeros.text
     assert law.endswith("z is 0 in the 9 cells of kept.zeros")
     assert release.plan.deviations is not None
     assert np.flatnonzero(release.plan.deviations == 0).tolist() == list(range(9))
     folder = release.save(tmp_path / "out")
     hf.verify(folder)
-    for text in ((folder / "report.html").read_text(), (folder / "statement.html").read_text(), json.dumps(release.card)):
+    for text in ((folder / "report.html").read_text(), (folder / "statement.html").read_text(), release.card.to_json()):
         assert "9 of the 12 cells under a kept total of 0" in text
         assert "9 cells lie under a kept total of 0" not in text
         assert "can only be 0, and take no noise" not in text
@@ -94,9 +94,9 @@ def test_the_sentence_where_none_of_the_zero_cells_is_left_out(tmp_path: Path) -
         hf.GeneralizedGaussian(rho=1, levels={"county": 1}, per="distance"),
         ledger=None,
     )
-    zeros = release.card["kept"]["zeros"]
-    assert (zeros["status"], zeros["cells"], zeros["under"]) == ("none", 0, 3)
-    assert "3 cells lie under one, and are drawn" in zeros["text"]
+    zeros = release.card.kept.zeros
+    assert (zeros.status, zeros.cells, zeros.under) == ("none", 0, 3)
+    assert "3 cells lie under one, and are drawn" in zeros.text
     hf.verify(release.save(tmp_path / "out"))
 
 

@@ -13,5 +13,6 @@ from holdfast.report.report import report_html
 def with_the_numbers_of(first: Path, second: Path) -> bytes:
     """The report of one folder, made again with the published numbers of the other: all else that enters it is of the first."""
     one, other = hf.load(first), hf.load(second)
-    card = {**one.card, "files": {}, "signature": None}
-    return report_html(card, shown_rows(one.kept_rows, one.plan.facts.kept, one.table.grid), report_facts(one.plan, other.table)).encode()
+    card = one.card.model_copy(update={"files": {}, "signature": None})
+    kept_rows = shown_rows(one.kept_rows, one.plan.facts.kept, one.table.measure)
+    return report_html(card, kept_rows, report_facts(one.plan, other.table)).encode()

@@ -14,7 +14,7 @@ from holdfast.errors import ForkedKey, InvalidParameter, KeyClosed, KeyMisuse, S
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.claims import Claims
 from holdfast.randomness.vault import STREAM_VERSION, purpose
-from tests.randomness.vaults import vault_of
+from tests.randomness.vaults import secrets_of, vault_of
 
 
 def words(key: NoiseKey, *label) -> list[int]:
@@ -145,7 +145,7 @@ def test_nothing_shows_the_secret():
     for holder in (private, vault_of(private), private.stream("a")):
         shown = [getattr(holder, name) for name in dir(holder) if not name.startswith("_")]
         assert not any(isinstance(value, (bytes, bytearray, memoryview)) for value in shown)
-        secrets = [bytes(vault_of(private)._master), bytes(vault_of(private)._mac_key), bytes(vault_of(private)._encryption_key)]
+        secrets = [bytes(secret) for secret in secrets_of(private)]
         assert not any(secret.hex() in repr(holder) or repr(secret)[2:-1] in repr(holder) for secret in secrets)
 
 
@@ -166,8 +166,7 @@ def test_keys_are_equal_only_to_themselves():
 
 def test_close_erases_and_stops_everything():
     key = NoiseKey.for_tests(1)
-    vault = vault_of(key)
-    secrets = (vault._master, vault._mac_key, vault._encryption_key)
+    secrets = secrets_of(key)
     assert all(any(secret) and len(secret) == 32 for secret in secrets)
     stream = key.stream("a")
     stream.take(1)
@@ -191,7 +190,7 @@ def test_close_erases_and_stops_everything():
 
 def test_a_forgotten_key_is_erased():
     key = NoiseKey.for_tests(1)
-    secret = vault_of(key)._master
+    secret = secrets_of(key)[0]
     assert any(secret)
     del key
     gc.collect()

@@ -12,7 +12,7 @@ from holdfast.randomness import NoiseKey, Words
 from holdfast.randomness.claims import Claim
 from holdfast.randomness.streams import PIECE_BYTES, Stream, counter_blocks
 from holdfast.randomness.vault import start_ecb
-from tests.randomness.vaults import vault_of
+from tests.randomness.vaults import secrets_of, vault_of
 
 PIECE_WORDS = PIECE_BYTES // 4
 LONG = NoiseKey.for_tests(1).stream("s").take(4 * PIECE_WORDS)
@@ -24,7 +24,7 @@ def fresh() -> Stream:
 
 def block_by_ecb(key: NoiseKey, tag: int, number: int) -> list[int]:
     """Keystream block `number` from `tag`, by one AES call and Python's own arithmetic."""
-    block = start_ecb(vault_of(key)._encryption_key).update(((tag + number) % 2**128).to_bytes(16, "big"))
+    block = start_ecb(secrets_of(key)[2]).update(((tag + number) % 2**128).to_bytes(16, "big"))
     return [int.from_bytes(block[i : i + 4], "little") for i in range(0, 16, 4)]
 
 

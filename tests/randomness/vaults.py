@@ -8,3 +8,9 @@ from holdfast.randomness.vault import Vault
 
 def vault_of(key: NoiseKey) -> Vault:
     return key._vault
+
+
+def secrets_of(key: NoiseKey) -> list[bytearray]:
+    """The master secret first, then the two keys made from it: the buffers themselves, which closing erases."""
+    vault = vault_of(key)
+    return [vault._master, vault._mac_key, vault._encryption_key]

@@ -7,6 +7,10 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+from pydantic import BaseModel
+
+from holdfast.card.card import Card
+
 VOID = {"meta"}
 STARTS = dict.fromkeys(("title", "h1", "h2", "h3", "p", "li", "caption", "tr", "figcaption", "desc", "text", "dt", "summary"), "\n") | {
     "dd": " | ",
@@ -146,6 +150,7 @@ CARD: dict[str, Any] = {
         "kind": "pure",
         "parameters": {"epsilon": "24/125"},
         "distance": "l1",
+        "squared": False,
         "protect": "person",
         "relation": "tables with the same kept totals",
         "status": "exact",
@@ -157,8 +162,8 @@ CARD: dict[str, Any] = {
         "answers": None,
         "keyed": None,
         "per_distance": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},
-        "per_person": {"distance": 2, "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
-        "smallest_secret": {"distance": 2, "found": "exact", "kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625"},
+        "per_person": {"kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625", "distance": 2},
+        "smallest_secret": {"kind": "pure", "epsilon": "48/125", "delta": "0", "rho": "1152/15625", "distance": 2, "found": "exact"},
         "why": "One person who changes cell lowers one count and raises another: 2 in l1 distance.",
         "sentences": ["Whoever sees the table can hardly tell whether one person lives in one county of a state or in another."],
         "text": "Requested: epsilon = 0.192. Whoever sees the table can hardly tell whether one person lives in one county of a state or "
@@ -166,6 +171,7 @@ CARD: dict[str, Any] = {
     },
     "expected_error": {
         "cell_standard_deviation": {"smallest": 0.0, "median": 7.2, "largest": 7.3},
+        "found": "exact",
         "basis": "exact",
         "relative_error": 0.0,
         "text": "A typical released count differs from the true one by about 5; two thirds of them by less than 7.",
@@ -190,8 +196,8 @@ CARD: dict[str, Any] = {
 }
 
 
-def a_card(**changes: Any) -> dict[str, Any]:
-    """A fresh copy of CARD; a change is named by its path: a_card(release__private=False)."""
+def card_values(**changes: Any) -> dict[str, Any]:
+    """A fresh copy of CARD; a change is named by its path: card_values(release__private=False)."""
     card = copy.deepcopy(CARD)
     for path, value in changes.items():
         *parents, last = path.split("__")
@@ -202,25 +208,49 @@ def a_card(**changes: Any) -> dict[str, Any]:
     return card
 
 
-def with_every_text(hostile: str) -> dict[str, Any]:
-    """CARD with every text that the pages show, and every name in it that an office may choose, replaced."""
+def a_card(**changes: Any) -> Card:
+    """The same as a card."""
+    return Card.model_validate(card_values(**changes))
+
+
+NO_TEXT = frozenset({"schema_version", "language", "formulas", "universe", "universe_digest", "status", "identity", "found", "kind"}) | {
+    "epsilon",
+    "delta",
+    "rho",
+    "sha256",
+}
+"""Names of values that are one of a list, numbers or digests."""
+
+
+def with_every_text(hostile: str) -> Card:
+    """CARD with every text that the pages show, and every name in it that an office may choose, replaced; also where cards have none."""
+    harmless = "harmless"
+
+    def named(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: named(inner, key) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [named(inner, name) for inner in value]
+        return harmless if isinstance(value, str) and name not in NO_TEXT else value
 
     def replaced(value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return value.model_copy(update={name: replaced(getattr(value, name)) for name in type(value).model_fields})
         if isinstance(value, dict):
-            return {key: replaced(inner) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [replaced(inner) for inner in value]
-        return hostile if isinstance(value, str) else value
+            return {replaced(key): replaced(inner) for key, inner in value.items()}
+        if isinstance(value, tuple | list):
+            return type(value)(map(replaced, value))
+        return hostile if value == harmless else value
 
-    card: dict[str, Any] = replaced(CARD)
-    for part, key in (("mechanism", "parameters"), ("guarantee", "parameters"), ("guarantee", "per_distance"), ("guarantee", "per_person")):
-        card[part][key] = {hostile: hostile}
-    card["software"] = {hostile: hostile}
-    card["release"]["language"] = CARD["release"]["language"]  # one of a list
-    subset = {"type": "subset", "column": None, "codes": None, "node": None, "condition": hostile, "by": [hostile]}
-    card["kept"]["definitions"] = [{**subset, "kind": "kept"}, {**subset, "kind": "identity"}]
-    card["kept"]["identities"] = [hostile]
-    return card
+    values = named(CARD)
+    values["release"]["date"] = CARD["release"]["date"]
+    for part in ("mechanism", "guarantee"):
+        values[part]["parameters"] = {harmless: harmless}
+    subset = {"type": "subset", "column": harmless, "codes": [harmless], "node": None, "condition": None, "by": [harmless]}
+    values["kept"]["definitions"] = [{**subset, "kind": "kept"}, {**subset, "kind": "identity", "values": None}]
+    values["kept"]["identities"] = [harmless]
+    card: Card = replaced(Card.model_validate(values))
+    return card.model_copy(update={"release": card.release.model_copy(update={"date": hostile}), "software": {hostile: hostile}})
 
 
 class Page(HTMLParser):

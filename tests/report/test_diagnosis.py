@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, WIDTH, curve_figure
+from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts, Movement, RowFacts, TableFacts, TogetherFacts
+from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, curve_figure
 from holdfast.report.diagnosis import diagnosis_html
+from holdfast.report.figures.svg import WIDTH
 from holdfast.report.frame import Say
 from holdfast.report.markup import join, tag
 from tests.snapshot_files import Snapshot
@@ -99,14 +101,35 @@ FIELDS: dict[str, Any] = {
 }
 
 
+def facts_of(fields: dict[str, Any]) -> ChainsFacts:
+    """The facts of plain values; a text may be anything."""
+    rows = tuple(
+        RowFacts(
+            **{
+                **row,
+                "shape": tuple(row["shape"]),
+                "movement": None if row["movement"] is None else Movement(**row["movement"]),
+                "curves": tuple(CurveFacts(**curve) for curve in row["curves"]),
+            }
+        )
+        for row in fields["rows"]
+    )
+    parts = {
+        "table": TableFacts(**fields["table"]),
+        "mechanism": MechanismFacts(**fields["mechanism"]),
+        "together": TogetherFacts(**fields["together"]),
+    }
+    return ChainsFacts(**{**fields, **parts, "rows": rows})
+
+
 def drawn(rows: list[dict[str, Any]]) -> Markup:
     """The picture with its caption."""
-    figure = curve_figure(0, "x", rows, Say())
+    figure = curve_figure(0, "x", facts_of({**FIELDS, "rows": rows}).rows, Say())
     return join(figure.picture, tag("figcaption", figure.caption))
 
 
 def read(**changes: Any) -> Page:
-    return Page(diagnosis_html({**FIELDS, **changes}))
+    return Page(diagnosis_html(facts_of({**FIELDS, **changes})))
 
 
 class TestWords:
@@ -133,19 +156,19 @@ class TestWords:
         assert "100 % nothing moved" in read(rows=[a_row("line_gibbs", 40, movement={**moved, "note": None})]).text
 
     def test_nothing_was_run(self) -> None:
-        page = read(rows=[], together={"text": "Nothing is left for a chain."})
+        page = read(rows=[], together={**FIELDS["together"], "text": "Nothing is left for a chain."})
         assert "Nothing is left for a chain." in page.text
         assert page.all("svg") == []
 
     def test_confidential_is_said_first_and_last(self) -> None:
         words = "CONFIDENTIAL: this law depends on the data."
-        html = diagnosis_html({**FIELDS, "confidential": True, "confidential_text": words})
+        html = diagnosis_html(facts_of({**FIELDS, "confidential": True, "confidential_text": words}))
         page = Page(html)
         assert page.text.startswith(f"CONFIDENTIAL: Chains for education {words}")
         assert page.text.endswith(words)
         assert "No count enters" not in page.text
         assert '@top-center { content: "CONFIDENTIAL"' in html
-        assert "CONFIDENTIAL" not in diagnosis_html(FIELDS)
+        assert "CONFIDENTIAL" not in diagnosis_html(facts_of(FIELDS))
 
 
 class TestFigures:
@@ -215,7 +238,7 @@ class TestForm:
         page = read()
         assert {element for element, _, _ in page.elements}.isdisjoint({"script", "link", "img", "iframe", "object", "a"})
         assert not any(name in ("src", "href") or name.startswith("on") for _, attributes, _ in page.elements for name in attributes)
-        assert not re.search(r"url\(|@import|https?:", diagnosis_html(FIELDS))
+        assert not re.search(r"url\(|@import|https?:", diagnosis_html(facts_of(FIELDS)))
         (policy,) = (meta["content"] for meta in page.all("meta") if "http-equiv" in meta)
         assert policy == "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -228,7 +251,7 @@ class TestForm:
             fields["text"] = fields["together"]["text"] = text
             for row in fields["rows"]:
                 row |= {"block": text, "problem": row["problem"] and text, "warning": text}
-            html = diagnosis_html(fields)
+            html = diagnosis_html(facts_of(fields))
             assert html.encode("utf-8")
             return Page(html)
 
@@ -236,4 +259,4 @@ class TestForm:
         assert page(hostile).comments == 0
 
     def test_the_same_fields_give_the_same_bytes(self) -> None:
-        assert diagnosis_html(FIELDS) == diagnosis_html(copy.deepcopy(FIELDS))
+        assert diagnosis_html(facts_of(FIELDS)) == diagnosis_html(facts_of(copy.deepcopy(FIELDS)))

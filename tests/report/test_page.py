@@ -105,8 +105,9 @@ def test_cost_rows_say_a_number_once() -> None:
     ]
     other = {"per": "person", "parameters": {"epsilon": "47/125"}, "text": "another"}
     assert "One person" in dict(cost_rows(a_card(guarantee__asked=other)))
-    costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
-    rows = cost_rows(a_card(guarantee__distance="l2", guarantee__per_person=costs, guarantee__smallest_secret={**costs, "found": "exact"}))
+    costs = {"distance": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
+    l2 = {"guarantee__distance": "l2", "guarantee__squared": True}
+    rows = cost_rows(a_card(**l2, guarantee__per_person=costs, guarantee__smallest_secret={**costs, "found": "exact"}))
     assert ("One person", "rho 0.1 (epsilon 2.89 with delta 1e-10)") in rows, "rounded up"
     assert rows[-1][0] == "Each unit of squared l2 distance between two tables"
 

@@ -53,7 +53,7 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for said in (*card["guarantee"]["sentences"], card["expected_error"]["text"], card["exposed"]["text"]):
+        for said in (*card.guarantee.sentences, card.expected_error.text, card.exposed.text):
             assert said in page.text
 
     def test_how_far_off(self) -> None:
@@ -139,7 +139,7 @@ class TestWhatFitsTheRelease:
         assert "leave 3,092 free dimensions " in read().text
 
     def test_a_proved_bound_is_at_most(self) -> None:
-        assert "Typical standard deviation, at most 7.2" in read(expected_error__basis="proved upper bounds").text
+        assert "Typical standard deviation, at most 7.2" in read(expected_error__found="upper bound").text
         assert "Typical standard deviation 7.2" in read().text
 
     @pytest.mark.parametrize(("totals", "shown"), [(9, 9), (10, 10), (11, 3)])
@@ -149,7 +149,7 @@ class TestWhatFitsTheRelease:
         assert ("more kept totals are in kept.csv" in said) == (shown < totals)
 
     def test_software_is_in_one_order(self) -> None:
-        software = a_card()["software"]
+        software = a_card().software
         assert read(software=dict(sorted(software.items()))).text == read().text
 
 
@@ -266,9 +266,8 @@ class TestForm:
 
     def test_files_and_signature_are_not_read(self) -> None:
         """Two tables with equal kept totals differ in the checksums of their files; their reports must not."""
-        card = a_card()
-        del card["files"], card["signature"]
-        assert report_html(card, KEPT, FACTS) == report_html(a_card(signature={"value": "x"}), KEPT, FACTS)
+        signature = {"algorithm": "Ed25519", "public_key": "ab" * 32, "value": "cd" * 64}
+        assert report_html(a_card(files={}), KEPT, FACTS) == report_html(a_card(signature=signature), KEPT, FACTS)
 
     def test_the_same_arguments_give_the_same_bytes(self) -> None:
         assert report_html(a_card(), KEPT, FACTS) == report_html(a_card(), list(KEPT), FACTS)

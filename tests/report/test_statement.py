@@ -18,7 +18,7 @@ from holdfast.wording.numbers import factor
 from holdfast.wording.odds import Guess
 from tests.snapshot_files import Snapshot
 
-from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, with_every_text
+from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, card_values, with_every_text
 
 NOT_PRIVATE = Sentences()("page.not_private")
 
@@ -44,7 +44,16 @@ SAID: dict[str, dict[str, Any]] = {
         "kept__identities": ["subset(x = '1')"],
         "kept__definitions": [
             {"type": "margin", "kind": "kept", "columns": ["state"]},
-            {"type": "subset", "kind": "identity", "column": None, "codes": None, "node": None, "condition": "x = '1'", "by": []},
+            {
+                "type": "subset",
+                "kind": "identity",
+                "column": None,
+                "codes": None,
+                "node": None,
+                "condition": "x = '1'",
+                "by": [],
+                "values": 0,
+            },
         ],
     },
     "a deviation that depends on the data": {"expected_error__cell_standard_deviation__median": None},
@@ -67,7 +76,7 @@ class TestWords:
         page = read()
         snapshot(page.lines)
         card = a_card()
-        for said in (*card["guarantee"]["sentences"], card["exposed"]["text"]):
+        for said in (*card.guarantee.sentences, card.exposed.text):
             assert said in page.text
         assert "Typical error of one count 7.2 standard deviation of a typical cell (exact)" in page.text
 
@@ -93,7 +102,7 @@ class TestWords:
         cut = read(exposed__names=names, exposed__cells=2_000_000).text
         assert "All are listed in exposed.csv, and marked in the table. Among them: cell 0 cell 1 cell 2" in cut
         assert "cell 3" not in cut
-        groups = a_card()["sampler"]["groups"] * 10
+        groups = card_values()["sampler"]["groups"] * 10
         assert "; 7 more in card.json" in read(sampler__groups=groups).text
 
 
@@ -115,7 +124,7 @@ class TestWhatFitsTheRelease:
         assert "is protected less" not in read(**SAID["suppression"]).text
 
     def test_a_proved_bound_is_at_most(self) -> None:
-        assert "Typical error of one count, at most 7.2" in read(expected_error__basis="proved upper bounds").text
+        assert "Typical error of one count, at most 7.2" in read(expected_error__found="upper bound").text
 
     def test_the_ledger_is_said_once(self) -> None:
         said = read(**SAID["a ledger"]).text
@@ -225,12 +234,12 @@ class TestBudget:
 
     def test_a_requested_pair_stands_large_not_the_rho_that_keeps_it(self) -> None:
         asked = {"per": "person", "parameters": {"epsilon": "1", "delta": "1e-6"}, "text": "epsilon = 1 with delta = 1e-6 for one person"}
-        costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "1", "delta": "1e-6", "rho": "0.0243612"}
+        costs = {"distance": 2, "kind": "zcdp", "epsilon": "1", "delta": "1e-6", "rho": "0.0243612"}
         text = read(guarantee__asked=asked, guarantee__per_person=costs).text
         assert "Budget for one person, as requested epsilon 1 with delta 1e-6 (rho 0.0244)" in text
 
     def test_kinds_of_promises(self) -> None:
-        costs = {"distance squared": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
+        costs = {"distance": 2, "kind": "zcdp", "epsilon": "2.88182800918", "delta": "1e-10", "rho": "0.1"}
         assert "Budget for one person rho 0.1 epsilon 2.89 with delta 1e-10" in read(guarantee__per_person=costs).text
         costs = {"distance": 2, "kind": "approximate", "epsilon": "1/3", "delta": "1e-9", "rho": None}
         assert "Budget for one person epsilon 1/3 with delta 1e-9" in read(guarantee__per_person=costs).text
@@ -277,9 +286,8 @@ class TestForm:
         assert statement_html(a_card()) == statement_html(a_card())
 
     def test_files_and_signature_are_not_read(self) -> None:
-        card = a_card()
-        del card["files"], card["signature"]
-        assert statement_html(card) == statement_html(a_card(signature={"value": "x"}))
+        signature = {"algorithm": "Ed25519", "public_key": "ab" * 32, "value": "cd" * 64}
+        assert statement_html(a_card(files={})) == statement_html(a_card(signature=signature))
 
 
 class TestNotPrivate:

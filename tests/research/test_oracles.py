@@ -15,8 +15,8 @@ from flint import arb, ctx, fmpq
 
 from holdfast.research import oracles
 from holdfast.testing import ListedWords, WordsExhausted, check_brackets, check_fit, check_fit_categories
-from holdfast.testing.explore import Bracket, Path, Value, choose_coin, enclosure, explore_bits, explore_choices
 from holdfast.testing.words import FairBits
+from tests.testing.explore import Bracket, Path, Value, choose_coin, enclosure, explore_bits, explore_choices
 
 SEED = 20240612
 

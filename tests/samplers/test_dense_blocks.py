@@ -22,11 +22,12 @@ from holdfast.laws import Gaussian, Rounded
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.choice import Reason
 from holdfast.samplers.classes import ClassGaussian, RoundedClasses, class_weights
-from holdfast.samplers.klein import EnclosedCoordinate, ExactCoordinate, KleinGaussian, klein_oracle
+from holdfast.samplers.klein import EnclosedCoordinate, ExactCoordinate, KleinGaussian
 from holdfast.samplers.nearest_plane import EnclosedNearestPlane, NearestPlane
 from holdfast.samplers.table import choose
 from holdfast.testing import ListedWords, check_fit, fit_p_value
 
+from .klein_oracle import klein_oracle
 from .test_klein import LATTICES, SKEW, Enumerated
 
 BASES: dict[str, Any] = {"skew": SKEW, "overlapping": LATTICES["three overlapping sets"], "numbers": LATTICES["two rows of large numbers"]}
@@ -70,7 +71,7 @@ def test_the_law_of_small_cases_and_what_is_seen() -> None:
     z = sampler.draw(40_000, stream("law"))
     check_fit(law.places(z), law.pmf, name="Klein's sampler, enclosed")
     assert fit_p_value(law.places(z), law.chances(sigma_squared * Fraction(26, 25))) < 1e-9
-    proposals = sampler._vectors(sampler._propose(40_000, stream("law"))[0])
+    proposals = sampler.tries(40_000, stream("law"))[0]
     assert fit_p_value(law.places(proposals), law.pmf) < 1e-9
 
 

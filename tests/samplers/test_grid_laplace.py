@@ -42,7 +42,7 @@ def test_the_accept_step_gives_the_law_exactly_in_rationals(stack: int, cells: i
     found: dict[tuple[int, ...], Fraction] = {}
     for coin, chance in enumerate(coin_weights(largest)):
         sampler.__dict__["_coin"] = Listed(np.full(len(slices), coin))
-        for z in sampler._accept(len(slices), ListedWords([])):
+        for z in sampler.accept_tries(len(slices), ListedWords([])):
             proposed = Fraction(1, 2 ** int(np.abs(z[:-cells]).sum()))
             found[tuple(z.tolist())] = found.get(tuple(z.tolist()), Fraction(0)) + proposed * chance
     target = {}
@@ -145,7 +145,7 @@ def test_acceptance_is_what_the_reference_says(shape: tuple[int, ...], rate: flo
 def test_tries_are_accepted_as_often_as_the_pilot_says() -> None:
     """Coins against averaged probabilities: "geometric > |last|_1" would give the same law with fewer accepted."""
     sampler, tries = GridLaplace((3, 3), QUARTER), 100_000
-    rate = len(sampler._accept(tries, words("rate"))) / tries
+    rate = len(sampler.accept_tries(tries, words("rate"))) / tries
     error = math.hypot(math.sqrt(rate * (1 - rate) / tries), sampler.acceptance.standard_error)
     assert abs(rate - sampler.acceptance.estimate) < SIGMAS * error
 

@@ -27,7 +27,6 @@ from holdfast.samplers.klein import (
     EnclosedCoordinate,
     ExactCoordinate,
     KleinGaussian,
-    klein_oracle,
     nominal,
     proposal_parameter,
     tries_at_once,
@@ -36,6 +35,8 @@ from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.theta import theta_ratio_ball, tries_bound
 from holdfast.testing import check_fit, fits
 from tests.examples import examples
+
+from .klein_oracle import klein_oracle
 
 
 def differences(n: int) -> NDArray[Any]:
@@ -181,7 +182,7 @@ def test_proposal_times_accept_over_target_is_constant(basis: NDArray[Any], sigm
             for coordinate in sampler.coordinates:
                 assert isinstance(coordinate, ExactCoordinate)
                 log += _log_chance(coordinate, list(v))
-            log += sampler._chance(list(v))().log()
+            log += sampler.chance(list(v))().log()
             constants.append(log)
     first = constants[0]
     assert all(abs(log - first) < arb(2) ** -100 for log in constants)
@@ -246,7 +247,7 @@ def test_a_wide_band_sends_draws_to_the_balls(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("sigma_squared", ["1e-3", "0.36", 1, 3, 6, 30, 10**9])
 def test_doubles_are_within_their_stated_error(sigma_squared: Any) -> None:
     sampler = KleinGaussian(LATTICES["three overlapping sets"], sigma_squared)
-    v, logs, error = sampler._propose(40, stream("errors"))
+    v, logs, error = sampler.propose(40, stream("errors"))
     for coordinate in sampler.coordinates:
         assert isinstance(coordinate, ExactCoordinate)
         if coordinate.has_table:
@@ -265,7 +266,7 @@ def test_doubles_are_within_their_stated_error(sigma_squared: Any) -> None:
                     assert abs(truth - arb(double)) <= arb(coordinate.error(delta)) / 4
     with precision(200):
         for k, column in enumerate(v.T.tolist()):
-            assert abs(sampler._chance(column)().log() - arb(float(logs[k]))) <= arb(error)
+            assert abs(sampler.chance(column)().log() - arb(float(logs[k]))) <= arb(error)
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**9, max_denominator=10**6))
@@ -314,7 +315,7 @@ def test_expected_tries_are_bounded_or_piloted() -> None:
 def test_theta_ratios_are_those_of_the_centres() -> None:
     sampler = KleinGaussian(SKEW, "0.36")
     with precision(100):
-        chance = sampler._chance([3, 1])()
+        chance = sampler.chance([3, 1])()
         centre = -gram_schmidt(SKEW).mu(1, 0)
         assert abs(chance - theta_ratio_ball(sampler.coordinates[0].s_squared, centre)) < arb(2) ** -80
 

@@ -198,7 +198,7 @@ class TestCost:
     def test_tries_that_are_not_left_to_doubles_cost_more(self) -> None:
         """A plan said milliseconds, and its pilot ran for minutes, where every try was in integers: 240 cells, 220 free dimensions."""
         plain, slow = (CouplingLaplace.of_rows([[1, 2, 3, 1, 0], [0, 1, 1, 2, 1]], Fraction(1, 2)) for _ in range(2))
-        assert isinstance(slow._klein, DenseKlein)
-        slow._klein.most_off = 0.0
+        assert isinstance(slow.klein, DenseKlein)
+        slow.klein.most_off = 0.0
         assert plain.try_cost == coupling_cost.try_cost((5,), 2)
         assert slow.try_cost == plain.try_cost + coupling_cost.SLOW_COST * 3**3

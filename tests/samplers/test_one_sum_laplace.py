@@ -25,8 +25,8 @@ from holdfast.samplers import one_sum_laplace
 from holdfast.samplers.one_sum_laplace import MANY_DRAWS, OneSumLaplace, one_sum_laplace_oracle
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.testing import ALPHA, ListedWords, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
-from holdfast.testing.explore import Path, Undecided, choose_coin, explore_choices
 from tests.examples import examples
+from tests.testing.explore import Path, Undecided, choose_coin, explore_choices
 
 QUARTER, ONE, THREE = Fraction(1, 4), Fraction(1), Fraction(3)
 
@@ -172,7 +172,7 @@ def test_all_likely_paths_bracket_the_law(cells, epsilon, monkeypatch) -> None:
 def test_tabled_verdicts_are_the_floors_of_the_ratio(cells, epsilon) -> None:
     """The table goes by a recurrence; here by binomials: NB(T) / NB(mode), and no total has more than the mode."""
     sampler = OneSumLaplace(cells, epsilon)
-    mode = sampler._mode
+    mode = sampler.mode
     first, verdicts = sampler.tabled_verdicts
     assert first + len(verdicts) > mode >= first
     with precision(1000):
@@ -211,7 +211,7 @@ def test_expected_tries_are_those_of_the_law() -> None:
 def oracle_rows(sampler: OneSumLaplace, n: int, words) -> NDArray[np.int64]:
     assert sampler.table is not None
     rows = [
-        one_sum_laplace_oracle(sampler.cells, sampler.table, sampler.accept_probability, words, sampler._one_word_bound) for _ in range(n)
+        one_sum_laplace_oracle(sampler.cells, sampler.table, sampler.accept_probability, words, sampler.one_word_bound) for _ in range(n)
     ]
     return np.array(rows, dtype=np.int64)
 
@@ -246,7 +246,7 @@ def adverse_words(sampler: OneSumLaplace, count: int, seed: int) -> ListedWords:
 def test_loop_and_oracle_agree_on_adverse_words(cells, epsilon, seed, buffer_words, narrow_limit, one_word_bound, tabled) -> None:
     """Open cells, open verdicts, words that run out anywhere, values that outgrow a byte, two words a star: same draws, same position."""
     sampler = OneSumLaplace(cells, epsilon)
-    sampler._buffer_words, sampler._narrow_limit, sampler._one_word_bound = buffer_words, narrow_limit, one_word_bound
+    sampler.buffer_words, sampler.narrow_limit, sampler.one_word_bound = buffer_words, narrow_limit, one_word_bound
     slow, fast = adverse_words(sampler, 60_000, seed), adverse_words(sampler, 60_000, seed)
     expected = oracle_rows(sampler, 6, slow)
     sampler._draws = MANY_DRAWS if tabled else 0
@@ -269,7 +269,7 @@ def test_adverse_words_do_meet_every_kind_of_stop() -> None:
 
     for narrow_limit, adverse in ((255, True), (2, False)):
         sampler = OneSumLaplace(6, ONE)
-        sampler._narrow_limit = narrow_limit
+        sampler.narrow_limit = narrow_limit
         chosen = [adverse_words(sampler, 60_000, 1) if adverse else NoiseKey.for_tests("stops").stream("words") for _ in range(2)]
         out = np.empty((40, 6), dtype=np.int64)
         assert sampler.table is not None
@@ -286,7 +286,7 @@ def test_many_draws_are_single_draws_in_turn_whatever_the_buffer(cells, epsilon)
     results, positions = [], []
     for buffer_words in (3, 100, 1 << 14):
         sampler = OneSumLaplace(cells, epsilon)
-        sampler._buffer_words = buffer_words
+        sampler.buffer_words = buffer_words
         for pieces in ([12], [1] * 6 + [6]):
             with NoiseKey.for_tests("one sum in pieces").stream("words") as words:
                 results.append(np.concatenate([sampler.draw(n, words) for n in pieces]))

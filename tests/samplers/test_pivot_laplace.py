@@ -61,7 +61,7 @@ def test_the_accept_step_gives_the_law_exactly_in_rationals(rows: NDArray[np.int
     found: dict[tuple[int, ...], Fraction] = {}
     for coin, chance in enumerate(coin_weights(largest)):
         sampler.__dict__["_coin"] = Listed(np.full(len(free), coin))
-        for z in sampler._accept(len(free), ListedWords([])):
+        for z in sampler.accept_tries(len(free), ListedWords([])):
             proposed = Fraction(1, 2 ** int(np.abs(z[list(sampler.pivots.free)]).sum()))
             found[tuple(z.tolist())] = found.get(tuple(z.tolist()), Fraction(0)) + proposed * chance
     assert normalised(found) == normalised(_lattice_points(rows, sampler.pivots.free, reach))
@@ -128,8 +128,8 @@ def test_a_law_one_percent_off_and_a_missing_accept_step_are_seen() -> None:
 def test_a_missing_check_for_integers_is_seen() -> None:
     """Without it the vectors leave the lattice: nothing statistical is needed."""
     sampler = PivotLaplace(PAIR, QUARTER)
-    solve = sampler._solve
-    sampler._solve = lambda free: (solve(free)[0], np.ones(free.shape[1], dtype=np.bool_))  # type: ignore[method-assign]
+    solve = sampler.solve
+    sampler.solve = lambda free: (solve(free)[0], np.ones(free.shape[1], dtype=np.bool_))  # type: ignore[method-assign]
     assert (sampler.draw(1000, words("not whole")) @ PAIR.T).any()
 
 
@@ -171,23 +171,21 @@ def test_draws_keep_the_rows(rows: list[list[int]]) -> None:
     assert not (z @ np.array(rows).T).any()
 
 
-def test_doubles_64_bit_and_python_integers_give_the_same_draws() -> None:
-    drawn = []
-    for dtype in (np.float64, np.int64, object):
-        sampler = PivotLaplace(ODD, QUARTER)
-        assert sampler._numerators.dtype == np.float64
-        sampler._numerators = sampler._numerators.astype(np.int64).astype(dtype)
-        sampler._wide = dtype is object
-        sampler._denominators = sampler._denominators.astype(object if dtype is object else np.int64)
-        drawn.append(sampler.draw(500, words("integers")))
-    assert np.array_equal(drawn[0], drawn[1])
-    assert np.array_equal(drawn[0], drawn[2])
+def test_doubles_64_bit_and_python_integers_give_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = PivotLaplace(ODD, QUARTER)
+    assert plain.number_type is np.float64
+    expected = plain.draw(500, words("integers"))
+    for wider in (np.int64, object):
+        monkeypatch.setattr("holdfast.samplers.laplace_rejection.number_type", lambda pivots, reach, wider=wider: wider)
+        sampler = PivotLaplace(ODD, QUARTER, pivots=plain.pivots.columns)
+        assert sampler.number_type is wider
+        assert np.array_equal(sampler.draw(500, words("integers")), expected)
 
 
 def test_huge_entries_do_not_overflow() -> None:
     """z = (k, -10^19 k): a wrapped product would look small and be accepted. Only 0 has weight that a draw could meet."""
     sampler = PivotLaplace([[10**19, 1]], QUARTER)
-    assert sampler._wide
+    assert sampler.number_type is object
     assert not sampler.draw(200, words("huge")).any()
     wide = PivotLaplace([[1, 1]], Fraction(1, 10**12))
     z = wide.draw(50, words("wide"))
@@ -218,7 +216,7 @@ def test_wrong_rows_are_refused() -> None:
 
 def test_sums_beyond_the_integers_of_a_double_are_exact() -> None:
     sampler = PivotLaplace([[1, 2**40 + 1]], Fraction(1, 1024), pivots=[0])
-    solved, is_whole = sampler._solve(np.array([[2**18 - 1, 1 - 2**18]]))
+    solved, is_whole = sampler.solve(np.array([[2**18 - 1, 1 - 2**18]]))
     assert is_whole.all()
     assert solved.tolist() == [[-(2**40 + 1) * (2**18 - 1), (2**40 + 1) * (2**18 - 1)]]
 

@@ -421,7 +421,7 @@ def test_wrong_arguments_are_refused() -> None:
         RoundedOneSum(3, 0.1)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="two-way"):
         RoundedGrid2((2, 2, 2), 1)
-    with pytest.raises(InvalidParameter, match="at least 1 axes"):
+    with pytest.raises(InvalidParameter, match="one axis or more"):
         RoundedGrid((3, 0), 1)
     with pytest.raises(InvalidParameter, match="at least one column"):
         NearestPlane(np.zeros((3, 0), dtype=np.int64), 1)

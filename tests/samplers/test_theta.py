@@ -10,9 +10,10 @@ import pytest
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast.exact.balls import ball, precision
-from holdfast.samplers.theta import log_theta3, log_theta_error, log_theta_ratio, loss_bound, theta_ratio_ball, tries_bound
+from holdfast.samplers.theta import SAFE_FOUR_PI_SQUARED, log_theta3, log_theta_error, log_theta_ratio, theta_ratio_ball, tries_bound
 
 VARIANCES = [Fraction(text) for text in ("1/1000", "1/100", "1/20", "4/25", "1/6", "9/50", "1", "7", "20")]
 CENTRES = [Fraction(1, 2), Fraction(-1, 2), Fraction(49, 100), Fraction(1, 3), Fraction(1, 10), Fraction(1, 10**9), Fraction(22, 3)]
@@ -21,6 +22,16 @@ CENTRES = [Fraction(1, 2), Fraction(-1, 2), Fraction(49, 100), Fraction(1, 3), F
 def theta(s_squared: Fraction, c: Fraction) -> arb:
     """The definition; |k| <= 150 leaves e^-500 at s^2 = 20."""
     return sum(((-ball((k - c) ** 2 / (2 * s_squared))).exp() for k in range(-150, 151)), arb(0))
+
+
+def loss_bound(s_squared: ArrayLike, distance: ArrayLike) -> NDArray[np.float64]:
+    """The bound of 1 - theta_s(c) / theta_s(0) by which compiled loops keep a block [theory T17]; infinity where q > 1/2.
+
+    39.5 in place of 4 pi^2 and the floor of 10^-100 under q, which also avoids denormal numbers, cover all roundings.
+    """
+    variance, d = np.asarray(s_squared, dtype=np.float64), np.asarray(distance, dtype=np.float64)
+    nome = np.maximum(np.exp(-2 * math.pi**2 * variance), 1e-100)
+    return np.where(nome <= 0.5, SAFE_FOUR_PI_SQUARED * nome * d * d, np.inf)
 
 
 @pytest.mark.parametrize("s_squared", VARIANCES, ids=str)

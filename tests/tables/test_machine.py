@@ -54,14 +54,14 @@ def test_what_the_system_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "memory.current").write_text("600000\n")
     (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 100000\n")
     monkeypatch.setattr(machine, "_GROUP", tmp_path)
-    assert machine._of_group() == 500_000
+    assert machine.memory_of_group() == 500_000
     assert machine.available_memory() == 500_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert machine._of_group() is None
+    assert machine.memory_of_group() is None
 
 
 def test_the_limit_of_the_process() -> None:
-    program = "import holdfast.tables.machine as m; print(m._of_process())"
+    program = "import holdfast.tables.machine as m; print(m.memory_of_process())"
     limit = 4 * GIB
     ran = subprocess.run(
         [sys.executable, "-c", program],
@@ -72,11 +72,11 @@ def test_the_limit_of_the_process() -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
     assert 0 < int(ran.stdout) < limit
-    assert machine._of_process() is None or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    assert machine.memory_of_process() is None or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def test_where_nothing_is_said_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_of_machine", "_of_group", "_of_process"):
+    for name in ("memory_of_machine", "memory_of_group", "memory_of_process"):
         monkeypatch.setattr(machine, name, lambda: None)
     assert machine.available_memory() is None
     machine.check_memory(1 << 60, "Anything", "")

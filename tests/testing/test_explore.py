@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from holdfast.testing.explore import choose_coin, enclosure, explore_bits, explore_choices
 from holdfast.testing.words import FairBits
+from tests.testing.explore import choose_coin, enclosure, explore_bits, explore_choices
 
 
 def third(bits: FairBits) -> int:

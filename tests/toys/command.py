@@ -14,7 +14,7 @@ from typing import Any
 
 import tests.toys.conditional  # noqa: F401
 from holdfast.cli.commands import main
-from holdfast.publication import publishing
+from holdfast.publication import publication
 
 
 def kill(release: Any, *_: Any) -> None:
@@ -24,5 +24,5 @@ def kill(release: Any, *_: Any) -> None:
 
 if __name__ == "__main__":
     if "TOY_KILL" in os.environ:
-        setattr(publishing, "fill_folder", kill)  # noqa: B010
+        setattr(publication, "fill_folder", kill)  # noqa: B010
     main()

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
+from holdfast.card.card import schema
+from holdfast.card.problems import MAX_PROBLEMS, problems
 from holdfast.cellkey import RecordKeys, read_table
 from holdfast.display import printable
 from holdfast.errors import (
@@ -31,7 +33,6 @@ from holdfast.errors import (
     VerificationFailed,
 )
 from holdfast.ledger import Ledger
-from holdfast.publication.card import MAX_PROBLEMS, problems, schema
 from holdfast.publication.folder import Output, check_output
 from holdfast.publication.given_files import (
     MAX_JSON_BYTES,

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
+from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, VerificationFailed
 from holdfast.mechanisms import Mechanism
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))
 
 
 @pytest.fixture(scope="module")
-def release() -> Release:
+def release() -> Publication:
     return hf.release(
         TABLE,
         [hf.margin("town")],
@@ -30,22 +30,22 @@ def release() -> Release:
 
 
 @pytest.fixture(scope="module")
-def folder(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(release: Publication, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release.save(tmp_path_factory.mktemp("loaded") / "out")
 
 
-def test_it_is_what_was_released(release: Release, folder: Path) -> None:
+def test_it_is_what_was_released(release: Publication, folder: Path) -> None:
     loaded = hf.load(folder)
     assert np.array_equal(loaded.table.counts, release.table.counts)
     assert loaded.table.frame.equals(release.table.frame)
-    assert {**loaded.card, "files": {}} == {**release.card, "files": {}}
-    assert loaded.card["files"]
+    assert loaded.card.with_files({}) == release.card
+    assert loaded.card.files
     assert (loaded.id, loaded.private, loaded.kept_rows) == ("towns", False, release.kept_rows)
     assert loaded.guarantee == release.guarantee
-    assert repr(loaded) == "Loaded('towns', 4 cells, GeneralizedLaplace(epsilon='1/2', per='distance'), NOT PRIVATE)"
+    assert repr(loaded) == repr(release)
 
 
-def test_releases_and_folders_answer_alike(release: Release, folder: Path) -> None:
+def test_releases_and_folders_answer_alike(release: Publication, folder: Path) -> None:
     loaded = hf.load(folder)
     assert loaded.interval(0, 0.9) == release.interval(0, 0.9)
     drawn = [made.simulate(5, key=hf.NoiseKey.for_tests("five")).tables for made in (loaded, release)]
@@ -72,7 +72,13 @@ def test_it_pickles(folder: Path) -> None:
     assert again.interval(0, 0.9) == loaded.interval(0, 0.9)
 
 
-def test_a_changed_folder_is_refused(release: Release, tmp_path: Path) -> None:
+def test_it_is_not_saved_a_second_time(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(IdenticalRelease, match=r"^'towns' was read from a folder, so it is published already\."):
+        hf.load(folder).save(tmp_path / "copy")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_folder_is_refused(release: Publication, tmp_path: Path) -> None:
     changed = release.save(tmp_path / "changed", formats=["csv"])
     path = changed / "table.csv"
     path.write_bytes(path.read_bytes() + b"\n")

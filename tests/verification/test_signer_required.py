@@ -16,7 +16,7 @@ import holdfast as hf
 from holdfast import research
 from holdfast.errors import InvalidParameter, VerificationFailed
 from holdfast.runfiles.runfile import load_run
-from holdfast.verification.verify import published_rows, read_verified
+from holdfast.verification.verify import published_rows
 from tests.running import Run
 
 CODES = {"state": ["17", "17", "17", "18", "18"], "county": ["031", "043", "097", "001", "003"]}
@@ -76,7 +76,6 @@ def place(saved: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 READERS: dict[str, Callable[[Path, Path], Any]] = {
     "verify": lambda folder, signer: hf.verify(folder, signer=signer),
     "load": lambda folder, signer: hf.load(folder, signer=signer),
-    "read_verified": lambda folder, signer: read_verified(folder, signer=signer),
     "published_rows": lambda folder, signer: published_rows(folder, signer=signer),
     "simulate": lambda folder, signer: research.simulate(folder, 3, signer=signer),
     "posterior": lambda folder, signer: research.posterior(folder, research.priors.Poisson(1000.0), 0, signer=signer),

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, InvalidParameter, UnreadableInput, VerificationFailed
+from holdfast.verification.recompute import Verified
 from holdfast.wording.verification import verified_sentences
 from tests.snapshot_files import Snapshot
 
@@ -535,6 +536,5 @@ class TestOfficialFiles:
     ],
 )
 def test_one_total_is_one_total(totals: int, cells: int, suppressed: bool, said: str) -> None:
-    nothing = {"declared": False, "left": (), "official_totals": None, "signed_by": None, "unchecked_key": None, "private": True}
-    found = {"release_id": "r", "files": 6, "recomputed": ("report.html",), "totals": totals, "cells": cells, "suppressed": suppressed}
-    assert verified_sentences(found | nothing)[0] == f"Release r: 6 files as the card says, {said}"
+    found = Verified("r", cells, 6, True, ("report.html",), totals, suppressed=suppressed)
+    assert verified_sentences(found)[0] == f"Release r: 6 files as the card says, {said}"

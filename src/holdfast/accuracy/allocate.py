@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, Literal
@@ -30,7 +30,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.parameters import budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.allocation import PASTE, allocation_lines, run_file_lines
+from holdfast.wording.allocation import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
 
 Goal = Literal["targets", "sum", "largest", "relative"]
 GOALS = ("targets", "sum", "largest", "relative")
@@ -85,27 +85,24 @@ class Allocation:
         """The lines of a run file's [release] that ask for this."""
         return "\n".join(run_file_lines(format_exact(self.rho), [(s.level, s.margin, format_exact(s.share)) for s in self.shares]))
 
+    @property
+    def facts(self) -> AllocationFacts:
+        """In plain values, for screens and JSON."""
+        targets = [None if row.target is None else format_exact(row.target) for row in self.reached]
+        return AllocationFacts(
+            goal=self.goal,
+            rho=format_exact(self.rho),
+            per=self.mechanism.per,
+            levels=[ShareLine(share.level, share.margin, format_exact(share.share)) for share in self.shares],
+            reached=[ReachedLine(row.level, row.margin, to, _up(row.deviation)) for row, to in zip(self.reached, targets, strict=True)],
+            within=max(_up(self.within), 1.0),
+            equal_shares=float(f"{self.equal:.6g}"),
+            run_file=self.run_file,
+        )
+
     def to_fields(self) -> dict[str, Any]:
-        """JSON-ready; shares and budget exact, other numbers to six digits, those that are bounds rounded up."""
-        rows = [
-            {
-                "level": row.level,
-                "margin": row.margin,
-                "target": None if row.target is None else format_exact(row.target),
-                "reached": _up(row.deviation),
-            }
-            for row in self.reached
-        ]
-        return {
-            **{"goal": self.goal, "rho": format_exact(self.rho), "per": self.mechanism.per},
-            "levels": [{"level": s.level, "margin": s.margin, "share": format_exact(s.share)} for s in self.shares],
-            **{
-                "reached": rows,
-                "within": max(_up(self.within), 1.0),
-                "equal_shares": float(f"{self.equal:.6g}"),
-                "run_file": self.run_file,
-            },
-        }
+        """JSON-ready."""
+        return asdict(self.facts)
 
     @property
     def to_paste(self) -> str:
@@ -113,7 +110,7 @@ class Allocation:
         return f"{PASTE}\n\n{self.run_file}"
 
     def __str__(self) -> str:
-        return "\n".join(allocation_lines(self.to_fields()))
+        return "\n".join(allocation_lines(self.facts))
 
     def __repr__(self) -> str:
         return f"Allocation({self.goal}, {shorten(repr(self.mechanism), 200)})"
@@ -145,9 +142,8 @@ def allocate(
     if (rho is None) is not (goal == "targets"):
         said = "finds rho: leave it out" if goal == "targets" else "divides a budget: give rho, such as rho='1/10'"
         raise InvalidParameter(f"goal={goal!r} {said}.")
-    facts = Facts.of(table, keep)
-    if facts.grid is not None:
-        raise InvalidParameter("Budgets are divided for tables of counts. Real-valued answers have no levels.")
+    facts = Facts.of(Declarations.of(table), keep)
+    facts.measure.check_counts("Budgets are divided for tables of counts. Real-valued answers have no levels.")
     wanted = read_workload(workload, "standard deviation" if goal == "targets" else "weight")
     found, kept = arrange_levels(facts, _with_finer(facts.universe, [share.level for share in wanted]))
     places = _find_wanted_margins(facts, wanted, found, kept, goal)

@@ -11,6 +11,7 @@ Cells of a block may differ: the law is that of a cell picked from all of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,18 @@ from numpy.typing import NDArray
 from holdfast.accuracy.few_sums import ERROR, cell_of_table, cells_of_rows
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.accuracy.marginals import cell_probabilities
-from holdfast.accuracy.short_moves import GaussianTarget, covers, form_variance, last_s_squared, plain_s_squared, short_moves
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units
-from holdfast.lattices.trees import Tree
+from holdfast.accuracy.short_moves import (
+    GaussianTarget,
+    covers,
+    form_variance,
+    last_s_squared,
+    levels_s_squared,
+    short_moves,
+    units_s_squared,
+)
+from holdfast.lattices.shapes import General, Grid, Levels, OneSum, Shape, Units
 from holdfast.laws.families import Gaussian, L1Laplace
-from holdfast.laws.level_gaussian import LevelGaussian, LevelVariances
+from holdfast.laws.level_gaussian import LevelGaussian
 from holdfast.laws.target import Target
 
 Floats = NDArray[np.float64]
@@ -54,7 +62,7 @@ class CellLaw:
 def cell_law(target: Target, shape: Shape) -> CellLaw | None:
     """Law of a cell picked from a block of this shape; None if only draws can show it."""
     found = cell_probabilities(target, shape)
-    if isinstance(shape, Grid) and len(shape.axes) == 2 and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):
+    if shape.is_two_way and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):
         found = cell_probabilities(_of_two_rows(target), OneSum(max(shape.axes)))
     if found is not None:
         return CellLaw(found)
@@ -70,18 +78,26 @@ def _of_two_rows(target: L1Laplace | Gaussian) -> Target:
 
 
 def few_sums(target: Gaussian, shape: Shape) -> CellLaw | None:
-    variance = float(target.sigma_squared)
-    if isinstance(shape, Grid) and len(shape.axes) == 2:
-        found = cell_of_table(*shape.axes, variance)
-        return None if found is None else CellLaw(found, ERROR)
-    if isinstance(shape, Levels) and shape.size <= EACH:
-        shape = shape.as_general()
-    if not isinstance(shape, General) or shape.rows is None:
-        return None
-    laws = cells_of_rows(shape.rows, shape.class_sizes, variance)
-    if laws is None:
-        return None
-    return CellLaw(np.average(laws, axis=0, weights=shape.class_sizes), ERROR)
+    """By [theory T199]; None for shapes and sizes that it does not take."""
+    find = FEW_SUMS.get(type(shape))
+    found = None if find is None else find(shape, float(target.sigma_squared))
+    return None if found is None else CellLaw(found, ERROR)
+
+
+def _of_table(shape: Grid, variance: float) -> Floats | None:
+    return cell_of_table(shape.axes[0], shape.axes[1], variance) if shape.is_two_way else None
+
+
+def _of_rows(shape: General, variance: float) -> Floats | None:
+    laws = None if shape.rows is None else cells_of_rows(shape.rows, shape.class_sizes, variance)
+    return None if laws is None else np.asarray(np.average(laws, axis=0, weights=shape.class_sizes))
+
+
+FEW_SUMS: dict[type[Shape], Callable[[Any, float], Floats | None]] = {
+    Grid: _of_table,
+    Levels: lambda shape, variance: _of_rows(shape.as_general(), variance) if shape.size <= EACH else None,
+    General: _of_rows,
+}
 
 
 def enclosed_law(target: GaussianTarget, shape: Shape) -> CellLaw | None:
@@ -103,34 +119,24 @@ def enclosed_law(target: GaussianTarget, shape: Shape) -> CellLaw | None:
 
 def _kinds(target: GaussianTarget, shape: Shape) -> list[tuple[LatticeSum, float]] | None:
     """(law, share of the cells that have it) for every kind of cell."""
-    if isinstance(shape, Free | OneSum | Grid) or (
-        isinstance(shape, Levels) and shape.size <= WHOLE and all(tree.is_even for tree in shape.trees)
-    ):
+    if shape.is_irreducible or (shape.cells_alike and shape.size <= WHOLE):
         return [(_one_cell(target, shape, 0), 1.0)]
-    if isinstance(shape, General):
-        lasts, sizes = np.cumsum(shape.class_sizes) - 1, shape.class_sizes
-        if len(sizes) > EACH:
-            return None
-        return [(_one_cell(target, shape, cell), size / shape.size) for cell, size in zip(lasts.tolist(), sizes, strict=True)]
-    if shape.size <= EACH:
-        return [(_one_cell(target, shape, cell), 1 / shape.size) for cell in range(shape.size)]
+    ends = shape.class_ends()
+    if len(ends) <= EACH:
+        return [(_one_cell(target, shape, end - 1), size / shape.size) for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
     return all_cells(target, shape)
 
 
 def _one_cell(target: GaussianTarget, shape: Shape, cell: int) -> LatticeSum:
-    if isinstance(shape, Levels):  # exchanging units under one unit changes no law, and most moves leave a last cell alone
-        leaves = np.unravel_index(cell, shape.axes)
-        shape = Levels(tuple(_put_last(tree, int(leaf)) for tree, leaf in zip(shape.trees, leaves, strict=True)), shape.kept)
-        cell = shape.size - 1
-    query = np.zeros(1 if isinstance(shape, Free) else shape.size, dtype=np.int64)
+    shape, cell = shape.put_last(cell)  # most moves leave it alone there
+    query = np.zeros(shape.size, dtype=np.int64)
     query[cell] = 1
     moves = short_moves(target, shape, query[None])
     if not len(moves.values):
         return LatticeSum(1, 0.0, 1.0)
     rows, flat = flatness([moves])
-    if isinstance(target, Gaussian) and isinstance(shape, Levels | General) and shape.size <= WHOLE:
-        basis = shape.basis() if isinstance(shape, Levels) else _basis_of_classes(shape)
-        flat = max(flat, _by_elimination(basis, cell, float(target.sigma_squared)))
+    if isinstance(target, Gaussian) and not shape.is_irreducible and shape.size <= WHOLE:
+        flat = max(flat, _by_elimination(shape.short_basis(), cell, float(target.sigma_squared)))
     return LatticeSum(math.gcd(*rows.ravel().tolist()), form_variance(target, shape, query), flat)
 
 
@@ -149,51 +155,39 @@ def _by_elimination(basis: NDArray[Any], cell: int, sigma_squared: float) -> flo
     return flatness_of(log_theta(sigma_squared / (lengths * (1 + ROUNDING))))
 
 
-def _basis_of_classes(shape: General) -> NDArray[Any]:
-    """Differences of neighbours inside classes, and moves of class totals made at the first cells."""
-    ends = np.cumsum(shape.class_sizes)
-    inside = [np.eye(1, shape.size, k) - np.eye(1, shape.size, k + 1) for k in range(shape.size - 1) if k + 1 not in ends]
-    between, moves = shape.class_basis(), np.zeros((0, shape.size))
-    if between.shape[1]:
-        moves = np.zeros((between.shape[1], shape.size))
-        moves[:, ends - np.array(shape.class_sizes)] = between.T.astype(np.float64)
-    return np.concatenate([*inside, moves]).T
-
-
-def _put_last(tree: Tree, leaf: int) -> Tree:
-    """The tree with the units that hold a leaf last among the children of their unit."""
-    order, out = [0], []
-    for level, children in enumerate(tree.children):
-        out.append(tuple(children[unit] for unit in order))
-        starts, path = tree.starts(level).tolist(), int(tree.unit_of(level + 1)[leaf])
-        below = [range(starts[unit], starts[unit + 1]) for unit in order]
-        order = [child for group in below for child in (*(one for one in group if one != path), *([path] if path in group else []))]
-    return Tree(tuple(out))
-
-
 def all_cells(target: GaussianTarget, shape: Shape) -> list[tuple[LatticeSum, float]] | None:
     """With one bound for all cells: any move may be the one that is subtracted from others, which makes these twice as long at most; in a
     product of hierarchies no other move changes a cell that has a sibling along every axis, if it is put last ([theory T197]). Moves of
     these shapes have entries of 1 and -1, so that the step of each cell is 1.
     """
-    if isinstance(target, LevelGaussian):
-        assert isinstance(shape, Units)
-        variances = LevelVariances(shape, target.weights(shape)).diagonal()
-        alone = np.zeros(shape.size, dtype=np.bool_)
-    elif isinstance(shape, Levels):
-        variances = float(target.sigma_squared) * shape.projection_diagonal()
-        alone = np.ones((), dtype=np.bool_)
-        for tree in shape.trees:
-            alone = np.logical_and.outer(alone, tree.siblings(tree.depth) > 1)
-    else:
+    find = ALL_CELLS.get(type(shape))
+    if find is None:
         return None
+    variances, alone, losses = find(target, shape)
     top = float(variances.max())
-    alike = log_theta(last_s_squared(target, shape)) if isinstance(target, Gaussian) and isinstance(shape, Levels) else 0.0
-    losses = [log_theta(plain_s_squared(target, shape) / 4), alike]
     flat = list(map(flatness_of, losses))
-    parts = np.round(np.maximum(variances, 0.0) / top, 12) * np.where(alone.ravel(), 1, -1)  # cells without noise have exactly 0
+    parts = np.round(np.maximum(variances, 0.0) / top, 12) * np.where(alone, 1, -1)  # cells without noise have exactly 0
     known, counts = np.unique(parts, return_counts=True)
     return [
         (LatticeSum(1, abs(part) * top, flat[part > 0] if part else 1.0), count / shape.size)
         for part, count in zip(known.tolist(), counts.tolist(), strict=True)
     ]
+
+
+AllCells = tuple[Floats, NDArray[np.bool_], tuple[float, float]]
+"""(variance of each cell, whether one move alone changes it, what is lost to others: if not, and if so)."""
+
+
+def _all_of_units(target: LevelGaussian, shape: Units) -> AllCells:
+    return target.form(shape).diagonal(), np.zeros(shape.size, dtype=np.bool_), (log_theta(units_s_squared(target, shape) / 4), 0.0)
+
+
+def _all_of_levels(target: Gaussian, shape: Levels) -> AllCells:
+    alone = np.ones((), dtype=np.bool_)
+    for tree in shape.trees:
+        alone = np.logical_and.outer(alone, tree.siblings(tree.depth) > 1)
+    losses = log_theta(levels_s_squared(target, shape) / 4), log_theta(last_s_squared(target, shape))
+    return float(target.sigma_squared) * shape.projection_diagonal(), alone.ravel(), losses
+
+
+ALL_CELLS: dict[type[Shape], Callable[[Any, Any], AllCells]] = {Units: _all_of_units, Levels: _all_of_levels}

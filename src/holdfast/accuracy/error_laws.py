@@ -32,12 +32,12 @@ from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.accuracy.queries import LARGEST_COEFFICIENT
-from holdfast.accuracy.short_moves import covers, form_variance, plain_s_squared, short_moves
+from holdfast.accuracy.short_moves import covers, form_variance, short_moves, units_s_squared
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, Grid, Levels, OneSum, Shape, Units
+from holdfast.lattices.shapes import Free, Shape
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
 from holdfast.laws.level_gaussian import LevelVariances
 from holdfast.samplers.choice import cell_draws, duration
@@ -194,9 +194,9 @@ class ErrorLaws:
         tasks = self.drawing.channel.tasks()
         home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
         place = np.zeros(len(home), dtype=np.int64)
-        free = [task.cells.ravel() for task in tasks if isinstance(task.shape, Free)]
+        free = [task.cells.ravel() for task in tasks if task.shape.is_free]
         kinds: list[tuple[Shape, Ints]] = [(Free(1), np.concatenate(free)[None])] if free else []
-        kinds += [(task.shape, task.cells) for task in tasks if not isinstance(task.shape, Free)]
+        kinds += [(task.shape, task.cells) for task in tasks if not task.shape.is_free]
         blocks = BlockIndex(kinds)
         for first, (_, cells) in zip(blocks.first, kinds, strict=True):
             home[cells], place[cells] = first + np.arange(len(cells))[:, None], np.arange(cells.shape[1])
@@ -218,7 +218,7 @@ class ErrorLaws:
             if number < 0:
                 continue
             shape, own = blocks[number]
-            if isinstance(shape, Free):
+            if shape.is_free:
                 used = home[cells] == number
                 out.append((shape, cells[used], coefficients[:, used]))
                 continue
@@ -240,7 +240,7 @@ class ErrorLaws:
         key = self._key(cells, coefficients)
         if key not in self._known:
             parts = self._moving(cells, coefficients)
-            self._known[key] = self._compute_law(parts) or self._simulate_law(parts)
+            self._known[key] = self._compute_law(parts) or SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
         return self._known[key]
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
@@ -274,9 +274,9 @@ class ErrorLaws:
                 continue
             inside = homes == number if number != homes[0] or number != homes[-1] else slice(None)
             own, shape = coefficients[inside], blocks[number][0]
-            if isinstance(shape, Free) or (len(own) == 1 and self._cells_alike(shape)):
+            if shape.is_free or (len(own) == 1 and self._cells_alike(shape)):
                 keys[id(shape), np.sort(np.abs(own)).tobytes()] += 1
-            elif isinstance(shape, OneSum) and shape.signs is None:
+            elif shape.is_plain_sum:
                 keys[id(shape), np.sort(own).tobytes()] += 1
             else:
                 keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
@@ -286,22 +286,13 @@ class ErrorLaws:
         """Rounded projection goes through the cells of a table in an order, but each cell of a two-way table goes to the whole number below
         or above, with a chance that its own projection decides.
         """
-        if isinstance(self.target, Rounded):
-            return isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)
-        return isinstance(shape, OneSum | Grid) or (isinstance(shape, Levels) and all(tree.is_even for tree in shape.trees))
+        return shape.is_network if isinstance(self.target, Rounded) else shape.cells_alike
 
     def _is_kept(self, part: Part) -> bool:
         """Whether no move of a block changes a query: decided in whole numbers. Of the lattice taken whole nobody knows."""
         shape, _, values = part
         target = self.target if isinstance(self.target, LevelGaussian) else PLAIN
         return covers(target, shape) and not len(short_moves(target, shape, values).values)
-
-    def _has_closed_form(self, parts: Sequence[Part]) -> bool:
-        return all(covers(self.target, shape) for shape, _, _ in parts)
-
-    def _is_convolvable(self, parts: Sequence[Part]) -> bool:
-        kinds = Free if isinstance(self.target, Rounded) else Free | OneSum  # without totals, rounded projection is plain Laplace noise
-        return cell_of(self.target) is not None and all(isinstance(shape, kinds) for shape, _, _ in parts)
 
     def _moving(self, cells: Ints, coefficients: Ints) -> list[Part]:
         """Blocks in which some move changes the query."""
@@ -314,15 +305,14 @@ class ErrorLaws:
         if self.ask == "simulated":
             return None
         law: GaussianSum | None = None
-        if self._has_closed_form(parts):
+        if all(covers(self.target, shape) for shape, _, _ in parts):
             law = self._gaussian(parts)
             if law.law.flatness >= FLAT_ENOUGH:
                 return law
-        if self._is_convolvable(parts):
-            cell = cell_of(self.target)
-            assert cell is not None
-            free = [values[0] for shape, _, values in parts if isinstance(shape, Free)]
-            rows = [_apply_signs(shape, values[0]) for shape, _, values in parts if isinstance(shape, OneSum)]
+        cell, sums = cell_of(self.target), not isinstance(self.target, Rounded)  # without totals, rounded projection is plain Laplace noise
+        if cell is not None and all(shape.is_free or (sums and shape.is_one_sum) for shape, _, _ in parts):
+            free = [values[0] for shape, _, values in parts if shape.is_free]
+            rows = [shape.apply_signs(values[0]) for shape, _, values in parts if shape.is_one_sum]
             found = convolve(cell, np.concatenate([np.zeros(0, dtype=np.int64), *free]), rows, most)
             if found is not None:
                 return ConvolvedSum(found)
@@ -357,13 +347,12 @@ class ErrorLaws:
             return None
         variances, log_loss = np.zeros(int(numbers.max()) + 1), 0.0
         for shape, cells in self._homes[2]:
-            assert isinstance(shape, Units)
-            form = LevelVariances(shape, self.target.weights(shape))
-            found = margin_variances(shape, form, numbers[cells])
+            form = self.target.form(shape)
+            found = margin_variances(form, numbers[cells])
             if found is None:
                 return None
             variances += np.bincount(found[0], weights=found[1], minlength=len(variances))
-            log_loss += log_theta(plain_s_squared(self.target, shape) / 4)
+            log_loss += log_theta(units_s_squared(self.target, form.shape) / 4)
         flat = flatness_of(log_loss)
         if flat < FLAT_ENOUGH:
             return None
@@ -371,9 +360,6 @@ class ErrorLaws:
         rounded = np.ldexp(np.ceil(sizes * 1024) / 1024, powers)
         laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
         return [laws[value] for value in rounded.tolist()]
-
-    def _simulate_law(self, parts: Sequence[Part]) -> ErrorLaw:
-        return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
 
     def draw_count(self, parts: Sequence[Part]) -> int:
         """How many draws an interval is made of: from what one costs, never from a clock."""
@@ -389,7 +375,7 @@ class ErrorLaws:
     def _cost(self, part: Part) -> float:
         """Cell draws of one draw of a block, or of all its free cells."""
         shape, own, _ = part
-        return max(own.size, cell_draws(self.drawing.choice(shape).noise) * (own.size if isinstance(shape, Free) else 1))
+        return max(own.size, cell_draws(self.drawing.choice(shape).noise) * (own.size if shape.is_free else 1))
 
     def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
         """Draws of the errors of queries, one row a query, from a public key. Long work is announced."""
@@ -400,8 +386,7 @@ class ErrorLaws:
         queries = len(parts[0][2]) if parts else 1
         out = np.zeros((queries, count), dtype=np.float64)
         for shape, own, values in parts:
-            blocks = [own] if not isinstance(shape, Free) else own[:, None]
-            rows = [values] if not isinstance(shape, Free) else values.T[:, :, None]
+            blocks, rows = (own[:, None], values.T[:, :, None]) if shape.is_free else (own[None], values[None])
             for cells, row in zip(blocks, rows, strict=True):
                 out += row.astype(np.float64) @ self._block_draws(shape, cells, label, count).astype(np.float64).T
         if np.abs(out).max(initial=0.0) >= LARGEST:
@@ -431,14 +416,11 @@ class ErrorLaws:
         return made
 
 
-def _apply_signs(shape: OneSum, values: Ints) -> Ints:
-    return values if shape.signs is None else values * np.array(shape.signs, dtype=np.int64)
-
-
-def margin_variances(shape: Units, form: LevelVariances, numbers: Ints) -> tuple[Ints, NDArray[np.float64]] | None:
+def margin_variances(form: LevelVariances, numbers: Ints) -> tuple[Ints, NDArray[np.float64]] | None:
     """(numbers, the variance of the sum over the cells with each) where the cells of each number are one unit of a level by one
     combination of places of some axes; else None.
     """
+    shape = form.shape
     table = numbers.reshape(shape.axes)
     mask, first = 0, table
     for axis in range(len(shape.lengths), 0, -1):

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.accuracy.error_laws import ErrorLaws, Method, Reach
+from holdfast.accuracy.error_laws import Method, Reach
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
-from holdfast.tables.grid import AnswerGrid
-from holdfast.wording.intervals import ends_text
+from holdfast.wording.intervals import PlainInterval, ends_text
 
 Ints = NDArray[np.int64]
 End = Fraction | int | float
 """Whole for counts, exact for answers on a grid; of a ratio a double, rounded outwards, infinite where the denominator may be 0."""
+Sum = tuple[Ints, Ints, int]
+"""Cells, their coefficients, the published sum."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,16 @@ class Interval:
     covered: float | None = None
     doubt: float = 0.0
 
+    @property
+    def plain(self) -> PlainInterval:
+        """In plain numbers, for screens and JSON."""
+        numbers = zip((self.published, self.low, self.high), self.doubles.values(), strict=True)
+        published, low, high = (end if isinstance(end, int) else double if math.isfinite(end) else None for end, double in numbers)
+        return PlainInterval(published, low, high, self.method, self.covered, self.doubt)
+
     def to_fields(self) -> dict[str, Any]:
-        """As plain values: whole numbers as they are, others as `doubles`, None for what is not finite."""
-        ends = {name: getattr(self, name) for name in self.doubles}
-        plain = {name: end if isinstance(end, int) else self.doubles[name] if math.isfinite(end) else None for name, end in ends.items()}
-        return {**plain, "method": self.method, "covered": self.covered, "doubt": self.doubt}
+        """The same as plain values."""
+        return asdict(self.plain)
 
     @property
     def doubles(self) -> dict[str, float]:
@@ -55,8 +61,7 @@ class Interval:
         return {"published": float(self.published), "low": _double(self.low, -side), "high": _double(self.high, side)}
 
     def __repr__(self) -> str:
-        fields = self.to_fields()
-        return f"Interval({ends_text(fields['low'], fields['high'])}, level {self.level!r}, {self.method})"
+        return f"Interval({ends_text(self.plain.low, self.plain.high)}, level {self.level!r}, {self.method})"
 
 
 def _double(value: End, side: int) -> float:
@@ -67,27 +72,23 @@ def _double(value: End, side: int) -> float:
     return nearest
 
 
-def sum_interval(facts: Facts, laws: ErrorLaws, counts: Ints, wanted: Ints, level: float, nonnegative: bool) -> Interval:
-    """For a sum with whole coefficients."""
-    cells = np.flatnonzero(wanted)
-    found = laws.of(cells, wanted[cells]).reach(1 - level)
-    return around(facts, wanted, laws.published_sum(counts, cells, wanted[cells]), found, level, nonnegative)
+def around(facts: Facts, published: Sum, found: Reach, level: float, nonnegative: bool) -> Interval:
+    """The interval of this reach around a published sum."""
+    cells, row, here = published
+    room = found.reach + rounding_room(facts, cells, row)
+    low, middle, high = map(facts.measure.value, (here - room, here, here + room))
+    if nonnegative:  # true counts are not below 0, so that cutting off loses none of them
+        low, high = max(low, 0), max(high, 0)
+    return Interval(low, high, level, middle, found.method, found.covered, found.doubt)
 
 
-def around(facts: Facts, wanted: Ints, here: int, found: Reach, level: float, nonnegative: bool) -> Interval:
-    """The interval of this reach around a published number."""
-    if facts.grid is None:
-        low, high = here - found.reach, here + found.reach
-        if nonnegative:  # true counts are not below 0, so that cutting off loses none of them
-            low, high = max(low, 0), max(high, 0)
-        return Interval(low, high, level, here, found.method, found.covered, found.doubt)
-    room, step = found.reach + rounding_room(facts, facts.grid, wanted), facts.grid.step
-    return Interval((here - room) * step, (here + room) * step, level, here * step, found.method, found.covered, found.doubt)
-
-
-def rounding_room(facts: Facts, grid: AnswerGrid, wanted: Ints) -> Fraction:
-    """How far, in steps, the sum of the answers on the grid can be from that of the true answers."""
-    return Fraction(0) if grid.on_grid else displacement(facts.lattice, wanted, totals_kept=not grid.moved)
+def rounding_room(facts: Facts, cells: Ints, row: Ints) -> int | Fraction:
+    """How far, in steps, the published sum row[i] * value of cells[i] can be from that of the true values before noise is added."""
+    if facts.measure.on_grid:
+        return 0
+    wanted = np.zeros(facts.lattice.cells, dtype=np.int64)
+    wanted[cells] = row
+    return displacement(facts.lattice, wanted, totals_kept=not facts.measure.moved)
 
 
 def check_level(level: float) -> None:
@@ -97,7 +98,7 @@ def check_level(level: float) -> None:
 
 def check_nonnegative(facts: Facts, *queries: Ints) -> None:
     """A sum of counts is not below 0; a difference may be, and so may answers."""
-    if facts.grid is not None or any((wanted < 0).any() for wanted in queries):
+    if not facts.measure.nonnegative or any((wanted < 0).any() for wanted in queries):
         raise InvalidParameter(
             "nonnegative is for sums of counts, and for ratios and percentages of them: differences and answers may be below 0.",
             field="nonnegative",

@@ -44,7 +44,7 @@ def ratio_interval(
     facts = drawing.channel.facts
     if nonnegative:
         check_nonnegative(facts, above, below)
-    if facts.grid is not None and any(rounding_room(facts, facts.grid, wanted) for wanted in (above, below)):
+    if any(rounding_room(facts, *_sparse(wanted)) for wanted in (above, below)):
         raise InvalidParameter("These answers were rounded to a grid: ratios of them have no interval. Ask about the two sums.")
     bottom = laws.of(*_sparse(below)).reach(1 - level)
     A, B = (laws.published_sum(counts, *_sparse(wanted)) for wanted in (above, below))

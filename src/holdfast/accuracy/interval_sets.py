@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
-from holdfast.accuracy.interval import Interval, around, check_level, check_nonnegative, sum_interval
+from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells
 from holdfast.accuracy.query_names import margin_labels, query_label, query_name
-from holdfast.channels import Facts
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
 from holdfast.tables.frames import Frames
-from holdfast.wording.intervals import name_of, unnamed_query
+from holdfast.wording.intervals import NamedIntervals, name_of, unnamed_query
 
 Ints = NDArray[np.int64]
 Joint = Literal["union bound", "simulated"]
@@ -72,7 +71,9 @@ def interval_of(
         return ratio_interval(drawing, laws, counts, wanted, coefficients(below, universe), float(level), scale, nonnegative)
     if nonnegative:
         check_nonnegative(drawing.channel.facts, wanted)
-    return sum_interval(drawing.channel.facts, laws, counts, wanted, float(level), nonnegative)
+    cells = np.flatnonzero(wanted)
+    published = cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])
+    return around(drawing.channel.facts, published, laws.of(cells, wanted[cells]).reach(1 - level), float(level), nonnegative)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +111,7 @@ class Intervals(Frames, Sequence[Interval]):
         import pyarrow as pa
 
         whole = all(isinstance(end, int) for found in self for end in (found.published, found.low, found.high))
-        columns: dict[str, Any] = dict(self.codes or ({"query": self.names} if self.names else {}))
+        columns: dict[str, tuple[str, ...]] = dict(self.codes or ({"query": self.names} if self.names else {}))
         own: dict[str, list[Any]] = {} if self.labels is None else {"label": list(self.labels)}
         for name in ("published", "low", "high"):
             own[name] = [getattr(found, name) if whole else found.doubles[name] for found in self]
@@ -120,12 +121,24 @@ class Intervals(Frames, Sequence[Interval]):
     def to_fields(self) -> dict[str, Any]:
         """As plain values."""
         listed = []
-        rows = self.rows or [{}] * len(self)
-        names = self.names or [name_of(codes.items()) for codes in rows]
-        for name, codes, label, found in zip(names, rows, self.labels or [None] * len(self), self, strict=True):
+        for name, codes, label, found in zip(self.sum_names, self.rows or [{}] * len(self), self._labels, self, strict=True):
             known = {"codes": codes} if codes else {}
             listed.append({"name": name, **known, **({} if label is None else {"label": label}), **found.to_fields()})
         return {"level": self.level, "joint": self.joint, "intervals": listed}
+
+    @property
+    def sum_names(self) -> list[str]:
+        """What each sum is called by its query or its codes."""
+        return list(self.names) or [name_of(codes.items()) for codes in self.rows or [{}] * len(self)]
+
+    @property
+    def _labels(self) -> Sequence[str | None]:
+        return self.labels or [None] * len(self)
+
+    def for_screen(self, nonnegative: bool | None) -> NamedIntervals:
+        """What a screen shows: labels where there are some. `nonnegative`: whether that was used; None where it cannot be."""
+        names = tuple(label or name for label, name in zip(self._labels, self.sum_names, strict=True))
+        return NamedIntervals(names, tuple(found.plain for found in self), self.level, self.joint, nonnegative)
 
     @property
     def rows(self) -> list[dict[str, str]]:
@@ -157,14 +170,15 @@ def intervals_of(
     if (queries is None) == (by is None):
         raise InvalidParameter("Give queries, or the columns of a margin with by=..., and not both.")
     laws, facts, alpha = ErrorLaws(drawing, method), drawing.channel.facts, 1 - float(level)
-    called: dict[str, Any]
+    codes: dict[str, tuple[str, ...]] | None = None
+    names: tuple[str, ...] = ()
     several = None
     if by is not None:
         numbers, codes = margin_cells(list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by], facts.universe)
         sums, several = _margin(numbers, counts, laws), laws.of_margin(numbers)
-        called = {"codes": codes, "labels": margin_labels(codes, facts.universe)}
+        labels = margin_labels(codes, facts.universe)
     else:
-        sums, called = _list_sums(queries, facts.universe, counts, laws)
+        sums, names, labels = _list_sums(queries, facts.universe, counts, laws)
         if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
             of_cells = laws.of_margin(np.arange(len(counts)))
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
@@ -175,18 +189,14 @@ def intervals_of(
     reaches = [law.reach(alpha) for law in each] if not simultaneous else []
     if simultaneous:
         reaches, joint = _together(laws, sums, each, alpha)
-    made = (around(facts, _dense(facts, one), one[2], reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
-    return Intervals(tuple(made), float(level), joint, **called)
-
-
-Sum = tuple[Ints, Ints, int]
-"""Cells, their coefficients, the published sum."""
+    made = (around(facts, one, reach, float(level), nonnegative) for one, reach in zip(sums, reaches, strict=True))
+    return Intervals(tuple(made), float(level), joint, codes, names, labels)
 
 
 def _list_sums(
     queries: Query | Sequence[Query] | None, universe: Universe, counts: Ints, laws: ErrorLaws
-) -> tuple[list[Sum], dict[str, Any]]:
-    """The sums, and what they are called."""
+) -> tuple[list[Sum], tuple[str, ...], tuple[str | None, ...] | None]:
+    """The sums, their names, and their labels where the table has some."""
     one = isinstance(queries, str | Mapping | int | np.integer)
     asked = [queries] if one else list(queries) if isinstance(queries, Iterable) else []
     if not asked:
@@ -198,15 +208,7 @@ def _list_sums(
         sums.append((cells, wanted[cells], laws.published_sum(counts, cells, wanted[cells])))
         names.append(query_name(query, universe) or unnamed_query(number))
         labels.append(query_label(wanted, universe))
-    return sums, {"names": tuple(names), "labels": tuple(labels) if universe.labels.columns else None}
-
-
-def _dense(facts: Facts, given: Sum) -> Ints:
-    """One coefficient for each cell, where answers were rounded: the room for that is computed from them."""
-    out = np.zeros(facts.lattice.cells if facts.grid is not None else 0, dtype=np.int64)
-    if facts.grid is not None:
-        out[given[0]] = given[1]
-    return out
+    return sums, tuple(names), tuple(labels) if universe.labels.columns else None
 
 
 def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:

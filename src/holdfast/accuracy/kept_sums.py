@@ -27,7 +27,7 @@ class KeptSums:
     def __init__(self, facts: Facts) -> None:
         self._rows, self._totals = facts.kept.rows, facts.published_totals or ()
         self._kept = facts.kept
-        self._may_be_negative = facts.grid is not None
+        self._measure = facts.measure
 
     def value(self, cells: Ints, coefficients: Ints) -> int | None:
         """The sum of coefficients[i] * true number of cells[i]; each cell is named once."""
@@ -43,9 +43,9 @@ class KeptSums:
     @cached_property
     def _zero(self) -> Bools:
         """Cells that are 0 because a total is."""
-        if self._may_be_negative:
-            return np.zeros(len(self._kept.universe), dtype=np.bool_)
-        return zero_cells(self._kept, self._totals)
+        if self._measure.nonnegative:
+            return zero_cells(self._kept, self._totals)
+        return np.zeros(len(self._kept.universe), dtype=np.bool_)
 
     def _of_one(self, rows: RowFamily, wanted: Ints) -> Ints | None:
         """One factor for each row of a constraint, where these give the sum."""

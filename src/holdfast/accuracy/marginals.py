@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
+from holdfast.lattices.shapes import Shape
 from holdfast.laws.families import Gaussian, L1Laplace, Rounded
 from holdfast.laws.moments import free_laplace_variance
 from holdfast.laws.target import Target
@@ -32,15 +32,15 @@ MAX_POINTS = 1 << 21
 
 def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
     """P[z = -r], ..., P[z = r] of a cell of a block of this shape, for an r beyond which it hardly goes; None where there is no figure."""
-    if isinstance(target, Rounded) and (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
+    if isinstance(target, Rounded) and shape.is_network and not shape.is_free:
         return _rounded_law(tuple(shape.axes), float(target.epsilon))
-    if not isinstance(target, L1Laplace | Gaussian | Rounded) or not isinstance(shape, Free | OneSum):
+    if not isinstance(target, L1Laplace | Gaussian | Rounded) or not (shape.is_free or shape.is_one_sum):
         return None
     reach = _reach(target, 1)
     if 2 * reach >= MAX_POINTS:
         return None
     own = _weights(target, np.arange(-reach, reach + 1))
-    if isinstance(shape, Free):
+    if shape.is_free:
         return np.asarray(own / own.sum())
     points = 1 << (2 * _reach(target, shape.size)).bit_length()
     if points > MAX_POINTS:

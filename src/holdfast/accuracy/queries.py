@@ -15,7 +15,7 @@ from holdfast.invariants.levels import groupings, named_levels, unit_of
 from holdfast.tables import Universe
 
 Ints = NDArray[np.int64]
-Query = int | str | Mapping[str, Any] | Any
+Query = int | str | Mapping[str, str | Iterable[str]] | Any
 """A cell's number; codes of columns or of levels of hierarchies, such as {"state": "17"} or {"state": ["17", "18"]}, for the sum of all
 cells with them; a condition such as "age >= 18 and sex = 'F'", for the sum of all cells that meet it; or whole numbers, one for each
 cell."""
@@ -63,7 +63,7 @@ def _meeting(condition: str, universe: Universe) -> Ints:
     return inside.astype(np.int64)
 
 
-def _with_codes(query: Mapping[str, Any], universe: Universe) -> Ints:
+def _with_codes(query: Mapping[str, str | Iterable[str]], universe: Universe) -> Ints:
     inside = np.ones(len(universe), dtype=np.bool_)
     for column, wanted in query.items():
         codes, of_cell = _codes_of(column, universe)

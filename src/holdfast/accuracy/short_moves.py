@@ -8,8 +8,9 @@ themselves, which are no larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws.families import Gaussian
-from holdfast.laws.level_gaussian import LevelGaussian, LevelVariances
+from holdfast.laws.level_gaussian import LevelGaussian
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -44,32 +45,16 @@ class ShortMoves:
 
 def covers(target: object, shape: Shape) -> bool:
     """Whether short moves are known for blocks of this shape under this law."""
-    if isinstance(target, LevelGaussian):
-        return isinstance(shape, Units)
-    listed = not isinstance(shape, General) or shape.rows is not None
-    return isinstance(target, Gaussian) and isinstance(shape, Free | OneSum | Grid | Levels | General) and listed
+    return (type(target), type(shape)) in MOVES and shape.is_listed
 
 
 def short_moves(target: GaussianTarget, shape: Shape, queries: Ints) -> ShortMoves:
     """Short moves of one block: `queries` has one row of whole coefficients for each query, in the order of the block's cells. For free
     cells, of all of them together.
     """
-    if isinstance(target, LevelGaussian):
-        assert isinstance(shape, Units)
-        return _sorted_out(*_join(_of_units(target, shape, queries), len(queries)))
-    sigma_squared = float(target.sigma_squared)
-    if isinstance(shape, Free):
-        used = queries.T[queries.any(axis=0)]
-        return ShortMoves(np.zeros(0), used, np.full(len(used), sigma_squared), apart=True)
-    if isinstance(shape, OneSum):
-        signs = 1 if shape.signs is None else np.array(shape.signs, dtype=np.int64)
-        return _sorted_out(*_chain(queries * signs, sigma_squared))
-    if isinstance(shape, Grid):
-        return _sorted_out(*_of_grid(shape, queries, sigma_squared))
-    if isinstance(shape, Levels):
-        return _sorted_out(*_join(_of_levels(shape, queries, sigma_squared), len(queries)))
-    assert isinstance(shape, General)
-    return _sorted_out(*_join(_of_classes(shape, queries, sigma_squared), len(queries)))
+    values, s_squared = _join(MOVES[type(target), type(shape)](target, shape, queries), len(queries))
+    moving = values.any(axis=1)
+    return ShortMoves(s_squared[~moving], values[moving], s_squared[moving], apart=shape.is_free)
 
 
 def form_variance(target: GaussianTarget, shape: Shape, query: Ints) -> float:
@@ -77,19 +62,9 @@ def form_variance(target: GaussianTarget, shape: Shape, query: Ints) -> float:
     values = query.astype(np.float64)
     length = float(np.sqrt(values @ values))
     if isinstance(target, LevelGaussian):
-        assert isinstance(shape, Units)
-        form = LevelVariances(shape, target.weights(shape))
+        form = target.form(shape)
         return float(form.of(values[None])[0]) * (1 + ROUNDING) + ROUNDING**2 * length**2 * float(form.diagonal().max())
-    if isinstance(shape, Free):
-        projected = values
-    elif isinstance(shape, OneSum | Grid):
-        signs = 1 if isinstance(shape, Grid) or shape.signs is None else np.array(shape.signs)
-        projected = (values * signs).reshape(shape.axes)
-        for axis in range(projected.ndim):
-            projected = projected - projected.mean(axis=axis, keepdims=True)
-    else:
-        assert isinstance(shape, Levels | General)
-        projected = shape.project(values[None])
+    projected = shape.project(values[None])
     return float(target.sigma_squared) * (float(np.sqrt((projected**2).sum())) + ROUNDING * length) ** 2 * (1 + ROUNDING)
 
 
@@ -97,14 +72,14 @@ Found = tuple[Ints, Floats]
 """(values, s^2) of moves."""
 
 
-def _sorted_out(values: Ints, s_squared: Floats) -> ShortMoves:
-    moving = values.any(axis=1)
-    return ShortMoves(s_squared[~moving], values[moving], s_squared[moving])
-
-
 def _join(parts: Iterator[Found], queries: int) -> Found:
     found = [(np.zeros((0, queries), dtype=np.int64), np.zeros(0)), *parts]
     return np.concatenate([values for values, _ in found]), np.concatenate([s for _, s in found])
+
+
+def _of_free(target: Gaussian, shape: Free, queries: Ints) -> Iterator[Found]:
+    used = queries.T[queries.any(axis=0)]
+    yield used, np.full(len(used), float(target.sigma_squared))
 
 
 def _chain(queries: Ints, sigma_squared: float) -> Found:
@@ -124,7 +99,7 @@ def _along_runs(still: NDArray[np.bool_], s_squared: float | Floats) -> Floats:
     return np.asarray(s_squared * np.where(still, 2 * run / (run + 1), 1.0))
 
 
-def _of_grid(shape: Grid, queries: Ints, sigma_squared: float) -> Found:
+def _of_grid(target: Gaussian, shape: Grid, queries: Ints) -> Iterator[Found]:
     """Products of differences of neighbours, along each axis those places first where the queries have as much as at most places: the moves
     of one cell are then the same whichever cell it is, and those of a sum that kept sums make of one.
     """
@@ -136,7 +111,7 @@ def _of_grid(shape: Grid, queries: Ints, sigma_squared: float) -> Found:
     for axis in range(1, table.ndim):
         table = np.diff(table, axis=axis)
     places: list[Ints | None] = [np.arange(1, n) for n in shape.axes]
-    return table.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~table.any(axis=0)), places).ravel()
+    yield table.reshape(len(queries), -1).T, float(target.sigma_squared) * _products(np.asarray(~table.any(axis=0)), places).ravel()
 
 
 def _products(still: NDArray[np.bool_], places: Sequence[Ints | None]) -> Floats:
@@ -158,7 +133,7 @@ def _products(still: NDArray[np.bool_], places: Sequence[Ints | None]) -> Floats
     return np.where(still, own, plain)
 
 
-def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[Found]:
+def _of_levels(target: Gaussian, shape: Levels, queries: Ints) -> Iterator[Found]:
     """The basis of `Levels`, one table of products of contrasts for each free level vector. Along axes that are divided evenly, units and
     places come first where the queries have least: the moves of one cell are then the same whichever cell it is.
     """
@@ -179,7 +154,7 @@ def _of_levels(shape: Levels, queries: Ints, sigma_squared: float) -> Iterator[F
                 place = np.arange(len(reference)) - reference
                 part = np.take(part - np.take(part, reference, axis=axis), np.flatnonzero(place), axis=axis)
                 places[-1] = place[place > 0]
-        yield part.reshape(len(queries), -1).T, sigma_squared * _products(np.asarray(~part.any(axis=0)), places).ravel()
+        yield part.reshape(len(queries), -1).T, float(target.sigma_squared) * _products(np.asarray(~part.any(axis=0)), places).ravel()
 
 
 def _least_first(tree: Tree, weight: Ints) -> Ints:
@@ -191,8 +166,9 @@ def _least_first(tree: Tree, weight: Ints) -> Ints:
     return np.lexsort(keys[::-1])
 
 
-def _of_classes(shape: General, queries: Ints, sigma_squared: float) -> Iterator[Found]:
+def _of_classes(target: Gaussian, shape: General, queries: Ints) -> Iterator[Found]:
     """Chains inside classes of equal columns, and moves of class totals, each made at the first cells of its classes."""
+    sigma_squared = float(target.sigma_squared)
     ends = np.cumsum(shape.class_sizes)
     starts = ends - np.array(shape.class_sizes)
     first = np.zeros((len(queries), len(ends)), dtype=np.int64)
@@ -240,19 +216,30 @@ def _of_units(target: LevelGaussian, shape: Units, queries: Ints) -> Iterator[Fo
             yield values[inside], _along_runs(still, s_squared)[inside]
 
 
+MOVES: dict[tuple[type[GaussianTarget], type[Shape]], Callable[[Any, Any, Ints], Iterator[Found]]] = {
+    (Gaussian, Free): _of_free,
+    (Gaussian, OneSum): lambda target, shape, queries: iter([_chain(shape.apply_signs(queries), float(target.sigma_squared))]),
+    (Gaussian, Grid): _of_grid,
+    (Gaussian, Levels): _of_levels,
+    (Gaussian, General): _of_classes,
+    (LevelGaussian, Units): _of_units,
+}
+
+
 def last_s_squared(target: Gaussian, shape: Levels) -> Floats:
     """s^2 of moves of a product of hierarchies that are a basis, of a cell that is last along every axis all but the last change none."""
-    return _join(_of_levels(shape, np.zeros((1, shape.size), dtype=np.int64), float(target.sigma_squared)), 1)[1]
+    return _join(_of_levels(target, shape, np.zeros((1, shape.size), dtype=np.int64)), 1)[1]
 
 
-def plain_s_squared(target: GaussianTarget, shape: Shape) -> Floats:
-    """s^2 of all moves of `short_moves`, each as it is: for a bound that holds for many queries. For units, and products of hierarchies."""
-    if isinstance(target, Gaussian):
-        assert isinstance(shape, Levels)
-        free = list(shape.free())
-        counts = [math.prod(tree.units(k) - (tree.units(k - 1) if k else 0) for tree, k in zip(shape.trees, s, strict=True)) for s in free]
-        return np.repeat([float(target.sigma_squared) / 2 ** sum(level > 0 for level in s) for s in free], counts)
-    assert isinstance(shape, Units)
+def levels_s_squared(target: Gaussian, shape: Levels) -> Floats:
+    """s^2 of all moves of `short_moves`, each as it is: for a bound that holds for many queries."""
+    free = list(shape.free())
+    counts = [math.prod(tree.units(k) - (tree.units(k - 1) if k else 0) for tree, k in zip(shape.trees, s, strict=True)) for s in free]
+    return np.repeat([float(target.sigma_squared) / 2 ** sum(level > 0 for level in s) for s in free], counts)
+
+
+def units_s_squared(target: LevelGaussian, shape: Units) -> Floats:
+    """The same for units."""
     common, out = _common_levels(shape), []
     for mask in shape.masks:
         below, kept = _weights_below(target, shape, mask), shape.deepest(mask)

@@ -15,7 +15,7 @@ from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import Reads
 from holdfast.randomness import NoiseKey
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import COUNTS, Measure
 
 Ints = NDArray[np.int64]
 
@@ -33,15 +33,14 @@ class Simulated:
 
     tables: Ints
     kind: Literal["errors", "posterior predictive"]
-    grid: AnswerGrid | None = None
-    """For real-valued answers: `tables` are then in steps of it."""
+    measure: Measure = COUNTS
     effective_draws: float | None = None
     """The least, over blocks, of what weighted draws of the posterior are worth; None where none were needed."""
 
     @property
     def values(self) -> NDArray[np.float64]:
         """The tables as doubles: for answers, what their steps stand for."""
-        return self.tables.astype(np.float64) if self.grid is None else self.grid.floats(self.tables)
+        return self.measure.floats(self.tables)
 
     def __repr__(self) -> str:
         return f"Simulated({len(self.tables)} tables of {self.tables.shape[1]} cells: {self.kind})"
@@ -59,4 +58,4 @@ def simulated_errors(drawing: Drawing, n: int, key: NoiseKey | None) -> Simulate
             "What this mechanism publishes depends on the true counts, so other releases can be simulated under a prior only. Give one to "
             "holdfast.research.simulate, such as holdfast.research.priors.Flat()."
         )
-    return Simulated(Law.of_drawing(drawing).sample(count, key, label="simulated"), "errors", drawing.channel.facts.grid)
+    return Simulated(Law.of_drawing(drawing).sample(count, key, label="simulated"), "errors", drawing.channel.facts.measure)

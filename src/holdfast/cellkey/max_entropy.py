@@ -15,10 +15,10 @@ from flint import arb, ctx
 
 from holdfast.cellkey.noise import NoiseLaw, narrow
 from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import Enclosure, Real, affine, ball, enclosure, floors, precision
+from holdfast.exact.balls import Enclosure, Real, affine, ball, enclosure, precision
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, positive_fraction
-from holdfast.privacy.parameters import at_least_one, not_negative, ordinary
+from holdfast.privacy.parameters import at_least_one, ordinary
 
 LARGEST_D = 20_000
 """Supports beyond this are refused: nobody publishes such noise, and the figures would take minutes."""
@@ -62,27 +62,6 @@ class SymmetricNoise(NoiseLaw):
 
     def mean_bounds(self) -> Enclosure:
         return Enclosure(Fraction(0), Fraction(0))  # by symmetry
-
-    def delta_closed_form(self, epsilon: Exact) -> Enclosure:
-        """delta at this epsilon by Proposition 2: the sum over z = -D, ..., max(-D, floor(1/2 - epsilon / (2 gamma))).
-
-        Where the number under the floor is an integer, balls may leave it open; the term in doubt is then zero, and either floor is right.
-        """
-        value = not_negative(epsilon, "epsilon")
-        last, _ = floors(lambda: ball(Fraction(1, 2)) - ball(value) / (2 * ball(self.gamma)), 128)
-
-        def delta() -> arb:
-            chances = self.balls()
-            total, factor = chances[0], ball(value).exp()
-            for z in range(-self.D + 1, min(last, 0) + 1):
-                total += chances[z + self.D] - factor * chances[z - 1 + self.D]
-            return total
-
-        return narrow(delta)
-
-    def plateau_epsilon_closed_form(self) -> Enclosure:
-        """gamma (2 D - 1): from this epsilon on, delta stays at P[Z = D]."""
-        return narrow(lambda: ball(self.gamma) * (2 * self.D - 1))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(D = {self.D}, gamma = {self.gamma_bounds().nearest():.6g}; counts of at least {self.D})"

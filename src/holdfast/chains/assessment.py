@@ -78,19 +78,6 @@ class Assessed:
     def steps_per_sweep(self) -> int:
         return self.steps // self.sweeps
 
-    def to_fields(self) -> dict[str, str | int]:
-        """As plain values, for cards."""
-        return {
-            "kernel": self.kernel,
-            "steps": self.steps,
-            "sweeps": self.sweeps,
-            "pairs": self.pairs,
-            "lag": self.lag,
-            "median_meeting": self.median,
-            "largest_meeting": self.largest,
-            "eta": str(self.eta),
-        }
-
     @property
     def largest_sweeps(self) -> int:
         """`largest` in sweeps, rounded up."""
@@ -136,15 +123,10 @@ def _pairs_for(eta: Fraction, shapes: int) -> int:
     return max(LEAST_PAIRS, math.ceil(confidence_factor(shapes) / eta))
 
 
-def pilot_lag(kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None) -> int:
-    """A lag, in whole sweeps, at which about 95 % of pairs meet within one lag; NoMeeting if a pair does not meet at all."""
-    return pilot(kernel, seed=seed, most=most, pairs=pairs, workers=workers).lag
-
-
 def pilot(
     kernel: Kernel, *, seed: str, most: int, pairs: int = PILOT_PAIRS, workers: int | None = None, progress: Progress | None = None
 ) -> Pilot:
-    """`pilot_lag` with the pairs it rests on.
+    """A lag, in whole sweeps, at which about 95 % of pairs meet within one lag, with the pairs it rests on; NoMeeting if none meets at all.
 
     Where neither of two pairs meets it ends there: chains that do not meet would cost the most. The first round has a lag of one sweep.
     While the curve starts above SHARP_ENOUGH, the next lag is the 95 % quantile of tau - L, in whole sweeps; at most PILOT_ROUNDS rounds,
@@ -289,14 +271,7 @@ def _check_time(nanoseconds: int, limit: int, pairs: int, kernels: Sequence[tupl
 
 
 def stability(
-    kernel: Kernel,
-    lags: Sequence[int],
-    *,
-    pairs: int,
-    most: int,
-    seed: str,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    kernel: Kernel, lags: Sequence[int], *, pairs: int, most: int, seed: str, workers: int | None = None, progress: Progress | None = None
 ) -> list[TotalVariationCurve]:
     """A curve for each lag, from pairs of its own. Where lags are long enough the curves agree: then the bound does not hang on the lag.
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from holdfast.chains.line import KINDS, TOO_LARGE, Line, energy_of, limit_message
 from holdfast.chains.moves import Move
-from holdfast.chains.pairing import draw_maximal, draw_quantile, maximal_joint, quantile_joint
+from holdfast.chains.pairing import draw_maximal, draw_quantile
 from holdfast.chains.protocol import CoupledInfo, State, StatePair
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import RequestTooLarge
@@ -62,24 +61,6 @@ class CoupledLine:
             t, s = draw_maximal(p, shift_line(q, low), words)
             s += low
         return _met(StatePair(kernel.move_state(x, move, t), kernel.move_state(y, move, s)))
-
-    def transitions(self, pair: StatePair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
-        """The law of one coupled step as fractions: for a rational base and bounds on both sides."""
-        x, y = pair
-        kernel = self.kernel
-        if np.array_equal(x, y):
-            return {(after, after): mass for after, mass in kernel.transitions(x).items()}
-        moves = list(kernel.moves.all())
-        law: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
-        for move in moves:
-            low, high = best_shifts(x, y, move)
-            p, q = kernel.line(x, move), kernel.line(y, move)
-            offset = 0 if low < high else low
-            joint = (quantile_joint if low < high else maximal_joint)(p.exact_weights(), shift_line(q, offset).exact_weights())
-            for (t, s), mass in joint.items():
-                key = tuple(kernel.move_state(x, move, t).tolist()), tuple(kernel.move_state(y, move, s + offset).tolist())
-                law[key] = law.get(key, Fraction(0)) + mass / len(moves)
-        return law
 
     def run(self, pair: StatePair, most: int, words: Words) -> tuple[StatePair, CoupledInfo]:
         if most <= 0 or np.array_equal(*self._check_pair(pair)):

@@ -12,7 +12,6 @@ words of one chain, and stay identical.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -29,14 +28,6 @@ from holdfast.randomness import Words
 
 if TYPE_CHECKING:
     from holdfast.chains.metropolis import Metropolis
-
-
-def overlap(base: Fraction, shift: int) -> Fraction:
-    """Sum of the lesser of two double geometric laws of this base whose centres lie `shift` apart: how often a maximal pairing agrees."""
-    shift = abs(shift)
-    if shift % 2 == 0:
-        return base ** (shift // 2)
-    return 2 * base ** ((shift + 1) // 2) / (1 + base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,70 +113,3 @@ class CoupledMetropolis:
 
     def _scaled_power(self, exponent: int) -> arb:
         return self.kernel.power(exponent) * (1 << 32)
-
-    def transitions(self, pair: StatePair) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction]:
-        """The exact law of one coupled step, for rational bases and bounded tables."""
-        kernel = self.kernel
-        v, w = (tuple(int(x) for x in kernel.entering(state)) for state in pair)
-        out: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
-
-        def add(first: tuple[int, ...], second: tuple[int, ...], mass: Fraction) -> None:
-            if mass:
-                out[first, second] = out.get((first, second), Fraction(0)) + mass
-
-        # What is left of each proposal when the other chain's lies outside the bounds.
-        left_v = {x: kernel.jump_mass(v, x) for x in kernel.fibre}
-        left_w = {y: kernel.jump_mass(w, y) for y in kernel.fibre}
-        stays = Fraction(1)
-        for x in kernel.fibre:
-            for y in kernel.fibre:
-                mass = self._proposal_mass(v, w, x, y)
-                if not mass:
-                    continue
-                left_v[x] -= mass
-                left_w[y] -= mass
-                stays -= mass
-                accept_v, accept_w = kernel.acceptance(v, x), kernel.acceptance(w, y)
-                add(x, y, mass * min(accept_v, accept_w))
-                add(x, w, mass * max(accept_v - accept_w, Fraction(0)))
-                add(v, y, mass * max(accept_w - accept_v, Fraction(0)))
-                add(v, w, mass * (1 - max(accept_v, accept_w)))
-        for x, mass in left_v.items():
-            stays -= mass
-            add(x, w, mass * kernel.acceptance(v, x))
-            add(v, w, mass * (1 - kernel.acceptance(v, x)))
-        for y, mass in left_w.items():
-            stays -= mass
-            add(v, y, mass * kernel.acceptance(w, y))
-            add(v, w, mass * (1 - kernel.acceptance(w, y)))
-        add(v, w, stays)
-        return out
-
-    def _proposal_mass(self, v: tuple[int, ...], w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...]) -> Fraction:
-        """Probability that the chains propose x and y."""
-        total = Fraction(1)
-        for places in zip(v, w, x, y, strict=True):
-            total *= self._joint(*places)
-            if not total:
-                break
-        return total
-
-    def _joint(self, v: int, w: int, x: int, y: int) -> Fraction:
-        """Probability that x and y are proposed in one coordinate."""
-        if (w - v, x - v, y - v) not in self._joints:
-            self._joints[w - v, x - v, y - v] = self._joint_from_zero(w - v, x - v, y - v)
-        return self._joints[w - v, x - v, y - v]
-
-    def _joint_from_zero(self, w: int, x: int, y: int) -> Fraction:
-        """The maximal pairing of the jump laws around 0 and w: what they share where x = y, and the product of what is left of each."""
-        mass = self.kernel.mass
-        joint = min(mass(x), mass(x - w)) if x == y else Fraction(0)
-        left, right = max(mass(x) - mass(x - w), Fraction(0)), max(mass(y - w) - mass(y), Fraction(0))
-        if left and right:
-            assert self.kernel.jump_base is not None
-            joint += left * right / (1 - overlap(self.kernel.jump_base, w))
-        return joint
-
-    @cached_property
-    def _joints(self) -> dict[tuple[int, int, int], Fraction]:
-        return {}

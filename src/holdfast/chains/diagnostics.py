@@ -85,14 +85,7 @@ def split_r_hat(draws: ArrayLike) -> float:
 
 
 def trace_summary(
-    kernel: TracedKernel,
-    *,
-    records: int,
-    every: int,
-    chains: int,
-    seed: str,
-    burn_in: int | None = None,
-    progress: Progress | None = None,
+    kernel: TracedKernel, *, records: int, every: int, chains: int, seed: str, burn_in: int | None = None, progress: Progress | None = None
 ) -> TraceSummary:
     """Run several chains from the starting law, each after a burn-in (by default half as many steps as are recorded), and summarize.
 

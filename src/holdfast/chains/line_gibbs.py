@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +35,6 @@ from holdfast.chains import line as line_module
 from holdfast.chains.coupled_line import CoupledLine
 from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
 from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps, check_generates
-from holdfast.chains.pairing import normalise
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
@@ -153,13 +151,7 @@ class LineGibbs:
         constant = energy_of(target, target.values(state)) - sum(m * v * v for m, v in pairs) if target.decay.kind == "norm" else 0
         first, last = self._ends(state, move)
         return Line(
-            target.decay,
-            tuple(v for _, v in pairs),
-            tuple(int(s) for s in steps),
-            tuple(m for m, _ in pairs),
-            constant,
-            first,
-            last,
+            target.decay, tuple(v for _, v in pairs), tuple(int(s) for s in steps), tuple(m for m, _ in pairs), constant, first, last
         )
 
     def _ends(self, state: State, move: Move) -> tuple[int | None, int | None]:
@@ -184,16 +176,6 @@ class LineGibbs:
         if (abs(after[move.cells]) >= self.limit).any():
             raise RequestTooLarge(limit_message(self.limit))
         return after
-
-    def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
-        """The law of one step as fractions: for a rational base and bounds on both sides."""
-        moves = list(self.moves.all())
-        law: dict[tuple[int, ...], Fraction] = {}
-        for move in moves:
-            for t, mass in normalise(self.line(state, move).exact_weights()).items():
-                after = tuple(self.move_state(state, move, t).tolist())
-                law[after] = law.get(after, Fraction(0)) + mass / len(moves)
-        return law
 
     @property
     def step_nanoseconds(self) -> int:

@@ -1,32 +1,20 @@
 """Meeting times of two chains a lag apart, and what they say: how far a chain is from its law after t steps, estimated.
 
 Legend: X and Y are two chains of one kernel, started independently from its starting law; L is the lag. X makes L steps alone; from then on
-both move together by the coupled kernel, X being L steps ahead. The meeting time is
-
-    tau = the first l > L with X_l = Y_(l-L),
-
-so tau = L + (coupled steps made). A pair that has not met after `most` coupled steps is censored: its tau is larger than L + most, and that
-is all that is known. Censored pairs are kept and counted, never dropped: leaving them out would make any chain look fast.
+both move together by the coupled kernel, X being L steps ahead. The meeting time is tau = the first l > L with X_l = Y_(l-L), so
+tau = L + (coupled steps made). A pair that has not met after `most` coupled steps is censored: its tau is larger than L + most, and that
+is all that is known. Censored pairs are kept and counted, never dropped: leaving them out would make any chain look fast. No upper bound
+follows from the others then, and the curve refuses.
 
 No data enters: kernels are made from public facts, and the words come from a test key that anyone can recompute from `seed`.
 
-The curve. Legend: pi_t is the law of the chain after t steps, pi the law it aims at, N the number of pairs. With
-
-    J_t = max(0, ceil((tau - L - t) / L)),        d_TV(pi_t, pi) <= E[J_t]
-
-for every t at once. The curve is the average of J_t over N independent pairs. So it is an ESTIMATE OF AN UPPER BOUND, not a certificate:
-its mean lies on the safe side, the figure itself has a Monte Carlo error, and slow pairs too rare to be among the N are not seen.
-
-Why 3/N: if P[tau - L > t] were above 3/N, then all of N independent pairs would have met by t with probability below (1 - 3/N)^N < e^-3,
-which is less than 5 %. So where no pair is left, "P[tau - L > t] <= 3/N" is wrong with probability e^-3 at most, and nothing smaller can be
-said from N pairs. This also holds at the largest tau - L that was seen, although the pairs themselves chose that t: the law beyond the
-largest of N has more than mass 3/N with probability at most (1 - 3/N)^N. It bounds a probability; E[J_t] is larger where pairs may need
+The curve. d_TV(pi_t, pi) <= E[J_t], J_t = max(0, ceil((tau - L - t) / L)), for every t at once [theory T27]. The curve is the average of
+J_t over N independent pairs. So it is an ESTIMATE OF AN UPPER BOUND, not a certificate: its mean lies on the safe side, the figure itself
+has a Monte Carlo error, and slow pairs too rare to be among the N are not seen. Where no pair is left, P[tau - L > t] <= 3/N holds with 95
+% confidence, also at the largest tau - L that was seen, and nothing smaller can be said [theory T28]. E[J_t] is larger where pairs may need
 more than one lag beyond t, which is why steps are recommended at twice the largest time (assessment.py).
 
-A censored pair has a tau that is not known, and no upper bound follows from the others: then the curve refuses.
-
-Reference: [BJV19] Biswas, Jacob, Vanetti, Estimating convergence of Markov chains with L-lag couplings, 2019; figure 1 of [DGGY22] shows
-such curves.
+Reference: [BJV19]; figure 1 of [DGGY22] shows such curves.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +37,6 @@ from holdfast.randomness import Words
 LARGEST_ENERGY = 1 << 62
 LEAST_ROOM = 1 << 12
 """A kernel is refused where 64-bit energies would leave its coordinates less room than this."""
-LARGEST_FIBRE = 1 << 16
-"""Tables looked through by `transitions`, which is for tests on small fibres."""
 INDEX_BITS = 12
 """Cells of the table of jumps: few, so that it stays in the first-level cache."""
 
@@ -255,31 +252,6 @@ class Metropolis:
     def couple(self) -> CoupledMetropolis:
         return CoupledMetropolis(self)
 
-    def transitions(self, state: State) -> dict[tuple[int, ...], Fraction]:
-        """The exact law of one step, where the jumps and the target have a rational base and every table is bounded."""
-        here = tuple(int(x) for x in self.entering(state))
-        out = {}
-        for there in self.fibre:
-            if there != here:
-                out[there] = self.jump_mass(here, there) * self.acceptance(here, there)
-        out[here] = 1 - sum(out.values(), start=Fraction(0))
-        return out
-
-    def jump_mass(self, here: tuple[int, ...], there: tuple[int, ...]) -> Fraction:
-        """Probability that `there` is proposed from `here`."""
-        return math.prod((self.mass(y - x) for x, y in zip(here, there, strict=True)), start=Fraction(1))
-
-    def mass(self, jump: int) -> Fraction:
-        """P[e = jump], where the jumps have a rational base."""
-        if self.jump_base is None:
-            raise InvalidParameter("Jumps have rational probabilities only with jump_base. Give one.")
-        return (1 - self.jump_base) / (1 + self.jump_base) * self.jump_base ** abs(jump)
-
-    def acceptance(self, here: tuple[int, ...], there: tuple[int, ...]) -> Fraction:
-        """Probability that `there`, which the bounds allow, is accepted."""
-        before, after = self._energies[here], self._energies[there]
-        return min(Fraction(1), self.target.decay.exact_ratio(after, before))
-
     def power(self, exponent: int) -> arb:
         """a^exponent as a ball at flint's current precision."""
         if self.jump_base is not None:
@@ -375,32 +347,6 @@ class Metropolis:
         else:
             room = min(room, math.isqrt(LARGEST_ENERGY // max(1, sum(m * r * r for m, r in zip(multipliers, reach, strict=False)))))
         return Rule(decay.kind == "absolute", decay.kind == "norm", self.is_bounded, decay.rate_double, self.band, room)
-
-    @cached_property
-    def _energies(self) -> dict[tuple[int, ...], int]:
-        """Every state that the bounds allow, with its energy."""
-        target = self.target
-        if target.lower is None or target.upper is None:
-            raise InvalidParameter("The states can be listed only where every cell has a lower and an upper bound. Use target.within.")
-        rows = list(algebra.independent_rows(algebra.as_matrix(self.basis)))
-        sides = [range(int(target.lower[i]), int(target.upper[i]) + 1) for i in rows]
-        if math.prod(map(len, sides)) > LARGEST_FIBRE:
-            raise RequestTooLarge("These bounds allow too many tables to list. Use narrower bounds.")
-        square = algebra.take_rows(algebra.as_matrix(self.basis), rows)
-        numerators, denominator = algebra.solve(square, algebra.identity(len(rows)))
-        inverse = algebra.to_numpy(numerators)
-        out = {}
-        for chosen in product(*sides):
-            scaled = inverse @ np.array(chosen, dtype=np.int64)
-            v = scaled // denominator
-            if (v * denominator == scaled).all() and target.allows(self.basis @ v):
-                out[tuple(int(x) for x in v)] = target.energy(self.basis @ v)
-        return out
-
-    @property
-    def fibre(self) -> tuple[tuple[int, ...], ...]:
-        """Every state that the bounds allow."""
-        return tuple(self._energies)
 
 
 def _checked_basis(basis: Any, cells: int) -> Ints:

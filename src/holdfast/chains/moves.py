@@ -12,7 +12,7 @@ nothing more than a part. A Markov basis, listed, does: it is the caller's to gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -170,20 +170,15 @@ class ListedMoves:
 
 def moves_for(shape: Shape) -> Moves:
     """Moves that generate all of a block's lattice: swaps where the block is a grid or has one sum, else a reduced basis."""
-    if isinstance(shape, Grid):
-        return Swaps(shape.axes)
-    if isinstance(shape, OneSum):
-        return Swaps(shape.axes, None if shape.signs is None else np.array(shape.signs))
-    if isinstance(shape, Free):
-        if shape.size > FREE_CELLS:
-            raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
-        return ListedMoves(shape.basis())
-    if isinstance(shape, Whole):
-        return ListedMoves(shape.basis().T)
-    if isinstance(shape, Levels):
-        shape = shape.as_general()
-    if not isinstance(shape, General):
+    if shape.is_free and shape.size > FREE_CELLS:
+        raise RequestTooLarge(f"{shape.size} cells under no kept total are not for a chain. Draw them independently.")
+    make = MOVES.get(type(shape))
+    if make is None:
         raise NothingLeft("The kept totals fix every cell of this block, so no move is left. Leave it out.")
+    return make(shape)
+
+
+def _reduced_moves(shape: General) -> Moves:
     try:
         return ListedMoves(shape.reduced_basis().T)
     except NoExactSampler as error:
@@ -191,6 +186,15 @@ def moves_for(shape: Shape) -> Moves:
             f"The kept totals link {shape.size} cells ({shape.dimension} free dimensions): too many for a basis of moves. "
             "Keep fewer totals, nested ones, or all sums along the axes of a product."
         ) from error
+
+
+MOVES: dict[type[Shape], Callable[[Any], Moves]] = {
+    OneSum: lambda shape: Swaps(shape.axes, None if shape.signs is None else np.array(shape.signs)),
+    Grid: lambda shape: Swaps(shape.axes),
+    Levels: lambda shape: _reduced_moves(shape.as_general()),
+    General: _reduced_moves,
+    **dict.fromkeys((Free, Whole), lambda shape: ListedMoves(shape.basis().T)),
+}
 
 
 def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> None:

@@ -4,14 +4,13 @@
                variation distance, which no pairing undercuts. Three words.
     quantile   both by inverse distribution function from the same word. E|x - y| is the least possible. One word.
 
-Each side alone has exactly its own law. A `Joint` gives the same pairings as fractions, for laws listed in fractions: what tests enumerate.
+Each side alone has exactly its own law.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
 
 from flint import arb, ctx
 
@@ -20,9 +19,6 @@ from holdfast.exact.balls import ball
 from holdfast.exact.predicates import is_below
 from holdfast.exact.weights import FixedWeights, WeightSource
 from holdfast.randomness import Words
-
-Listed: TypeAlias = Mapping[int, Fraction]
-Joint: TypeAlias = dict[tuple[int, int], Fraction]
 
 _GUARD = 40
 _SPARE = 64
@@ -49,49 +45,6 @@ def draw_quantile(p: WeightSource, q: WeightSource, words: Words) -> tuple[int, 
     x = draw_point(p, words)
     words.give_back(1)
     return x, draw_point(q, words)
-
-
-def maximal_joint(p: Listed, q: Listed) -> Joint:
-    """The law of `draw_maximal`; the weights need not be normalised."""
-    p, q = normalise(p), normalise(q)
-    points = sorted({*p, *q})
-    common = {k: min(p.get(k, Fraction(0)), q.get(k, Fraction(0))) for k in points}
-    left = {k: p.get(k, Fraction(0)) - common[k] for k in points}
-    right = {k: q.get(k, Fraction(0)) - common[k] for k in points}
-    apart = sum(left.values())
-    joint: Joint = {(k, k): mass for k, mass in common.items() if mass}
-    for x, a in left.items():
-        for y, b in right.items():
-            if a and b:
-                joint[x, y] = joint.get((x, y), Fraction(0)) + a * b / apart
-    return joint
-
-
-def quantile_joint(p: Listed, q: Listed) -> Joint:
-    """The law of `draw_quantile`; the weights need not be normalised."""
-    left, right = ([(k, mass) for k, mass in sorted(normalise(law).items()) if mass] for law in (p, q))
-    joint: Joint = {}
-    i = j = 0
-    a, b = left[0][1], right[0][1]
-    while True:
-        step = min(a, b)
-        key = left[i][0], right[j][0]
-        joint[key] = joint.get(key, Fraction(0)) + step
-        a, b = a - step, b - step
-        if not a:
-            i += 1
-            if i == len(left):
-                return joint
-            a = left[i][1]
-        if not b:
-            j += 1
-            b = right[j][1]
-
-
-def normalise(law: Listed) -> dict[int, Fraction]:
-    """The law with total one."""
-    total = sum(law.values())
-    return {k: mass / total for k, mass in law.items()}
 
 
 class Residual:

@@ -84,7 +84,7 @@ class ChainSampler:
         return out
 
 
-_known: dict[tuple[tuple[tuple[str, Shape], ...], Target, Fraction], tuple[ChainSampler, ...]] = {}
+known_samplers: dict[tuple[tuple[tuple[str, Shape], ...], Target, Fraction], tuple[ChainSampler, ...]] = {}
 """Chains assessed in this process: a plan and the release after it assess once."""
 
 
@@ -96,11 +96,11 @@ def chain_samplers(
     Given:  `progress` is called with (pairs done, pairs in all); whatever it raises stops the assessment.
     """
     wanted = (asked, target, eta)
-    if wanted not in _known:
+    if wanted not in known_samplers:
         kernels = [(kernel_for(name, shape, target), chain_seed(name, shape, target)) for name, shape in asked]
         found = assess_all(kernels, eta=eta, progress=progress)
-        _known[wanted] = tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))
-    return _known[wanted]
+        known_samplers[wanted] = tuple(ChainSampler(kernel, assessment) for (kernel, _), assessment in zip(kernels, found, strict=True))
+    return known_samplers[wanted]
 
 
 def chains_as_said(asked: tuple[tuple[str, Shape], ...], target: Target, eta: Fraction, said: Sequence[Said]) -> tuple[ChainSampler, ...]:

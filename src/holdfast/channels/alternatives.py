@@ -6,7 +6,7 @@ named for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, isqrt
@@ -20,7 +20,7 @@ from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
 from holdfast.exact.formatting import format_exact
 from holdfast.lattices.norms import L1
-from holdfast.lattices.shapes import General, Shape, Whole
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.estimated import check_can_weaken
@@ -50,12 +50,12 @@ Proposal = tuple[str, Target]
 
 def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
-    if channel.facts.grid is not None:
+    if not channel.facts.measure.whole:
         return ANSWERS
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
     found = [text + _variance_note(channel, target) + _budget_note(channel, target) for text, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
-    if not found and any(map(_takes_long, channel.facts.moves.blocks.shapes)):
+    if not found and _takes_long(channel.facts.moves.blocks.shapes):
         said = f"{NOT_TRIED} {'; '.join(group[0][0] for group in _proposals(channel))}."
     if not found:
         said += ' mechanism = "suppression" (Suppression) publishes the kept totals alone.'
@@ -64,7 +64,7 @@ def advice(channel: Channel) -> str:
 
 def is_drawn_exactly(channel: Channel, target: Target) -> bool:
     """Whether every block of this table has an exact sampler for another target."""
-    if any(_takes_long(shape) for shape in channel.facts.moves.blocks.shapes):
+    if _takes_long(channel.facts.moves.blocks.shapes):
         return False
     try:
         other = replace(channel, target=target, request=EXACT_ONLY)
@@ -75,8 +75,8 @@ def is_drawn_exactly(channel: Channel, target: Target) -> bool:
     return True
 
 
-def _takes_long(shape: Shape) -> bool:
-    return isinstance(shape, General) and shape.dimension > MAX_DIMENSION
+def _takes_long(shapes: Iterable[Shape]) -> bool:
+    return any(shape.dense_dimension > MAX_DIMENSION for shape in shapes)
 
 
 def _proposals(channel: Channel) -> list[list[Proposal]]:
@@ -91,7 +91,7 @@ def _variance_note(channel: Channel, other: Target) -> str:
         return ""
     parts = []
     for shape in replace(channel, target=other).shapes():
-        count = 0 if isinstance(shape, General) and shape.dimension > DRAWN_DIMENSION else None
+        count = 0 if shape.dense_dimension > DRAWN_DIMENSION else None
         parts.append(of_shape(other, choose(shape, other).noise, shape, NO_CELLS, count))
     at_most = "at most " if any("upper bound" in part.bases(of_cells=True) for part in parts) else ""
     return f", variance of a cell {at_most}{max(float(part.diagonal().max()) for part in parts):.3g}"
@@ -149,7 +149,7 @@ def _has_chain(channel: Channel) -> bool:
     try:
         check_can_weaken(channel.guarantee)
         for shape in channel.shapes():
-            if _takes_long(shape) or (isinstance(shape, Whole) and any(map(_takes_long, shape.parts))):
+            if _takes_long(shape.direct_sum()):
                 return False
             kernel_for(USUAL_KERNEL, shape, channel.target)
     except HoldfastError:

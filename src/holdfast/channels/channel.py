@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from holdfast.channels.layout import Layout
 from holdfast.display import shorten
 from holdfast.errors import RequestTooLarge
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Pinned, Shape, Whole
+from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Shape, Whole
 from holdfast.laws import Reads, Target, tails
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.samplers.table import COUPLING
@@ -75,7 +74,7 @@ class Channel:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
             raise RequestTooLarge(
                 f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)"
-                f"{'.' if self.facts.grid is None else ', or fewer places.'}"
+                f"{', or fewer places.' if self.facts.measure.places else '.'}"
             )
 
     @cached_property
@@ -106,12 +105,11 @@ class Channel:
         if not self.target.publishes_cells:
             return {}
         if not self.target.splits:
-            shape, cells = self._whole
-            return {shape: 1} if len(cells) else {}
-        blocks = self.blocks
-        used = [(shape, int(n)) for shape, n in zip(blocks.shapes, blocks.counts, strict=True) if n and not isinstance(shape, Pinned)]
-        free = sum(shape.size * count for shape, count in used if isinstance(shape, Free))
-        return {**{s: n for s, n in used if not isinstance(s, Free)}, **({ONE_FREE_CELL: free} if free else {})}
+            whole, cells = self._whole
+            return {whole: 1} if len(cells) else {}
+        moving = [(shape, count) for _, shape, count in self.blocks.moving_shapes()]
+        free = sum(shape.size * count for shape, count in moving if shape.is_free)
+        return {**{s: n for s, n in moving if not s.is_free}, **({ONE_FREE_CELL: free} if free else {})}
 
     def tasks(self) -> tuple[Task, ...]:
         """Every piece of work: blocks shape by shape, then free cells chunk by chunk."""
@@ -121,7 +119,7 @@ class Channel:
     def _tasks(self) -> tuple[Task, ...]:
         return tuple(self._find_tasks())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """A pickle holds what the channel was made from: tasks are found again where they are needed."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_tasks", "_whole")}
 
@@ -135,11 +133,9 @@ class Channel:
             return
         blocks = self.blocks
         free = [np.zeros(0, dtype=np.int64)]
-        for number, (shape, count) in enumerate(zip(blocks.shapes, blocks.counts, strict=True)):
-            if not count or isinstance(shape, Pinned):
-                continue
+        for number, shape, count in blocks.moving_shapes():
             cells = blocks.cells_of(number)
-            if isinstance(shape, Free):
+            if shape.is_free:
                 free.append(cells.ravel())
                 continue
             if count == 1:
@@ -148,7 +144,7 @@ class Channel:
             first = cells.min(axis=1)
             order = np.argsort(first, kind="stable")  # a block's place does not depend on how blocks were found
             together = max(1, STREAM_CELLS // shape.size) if self._shares(shape) else 1
-            for begin in range(0, int(count), together):
+            for begin in range(0, count, together):
                 rows = order[begin : begin + together]
                 yield Task(("blocks", int(first[rows[0]])), shape, cells[rows])
         yield from self._free_tasks(np.concatenate(free))
@@ -156,7 +152,7 @@ class Channel:
     def _shares(self, shape: Shape) -> bool:
         """Whether small blocks of this shape share a stream: where words do not depend on counts, and cells that stand alone."""
         if isinstance(shape, Bounded):
-            return isinstance(shape.shape, Free)
+            return shape.shape.is_free
         return self.target.reads is Reads.NOTHING and isinstance(shape, SHARED)
 
     def _free_tasks(self, free: Ints) -> Iterator[Task]:
@@ -184,6 +180,6 @@ class Channel:
     def _whole(self) -> tuple[Whole, Ints]:
         """All blocks that move, side by side in the order of their first cells, and their cells."""
         blocks = self.facts.moves.blocks
-        moving = sorted((block for block in blocks if not isinstance(block.shape, Pinned)), key=lambda block: int(block.cells.min()))
+        moving = sorted((block for block in blocks if not block.shape.is_pinned), key=lambda block: int(block.cells.min()))
         cells = [block.cells.ravel() for block in moving]
         return Whole(tuple(block.shape for block in moving)), np.concatenate([np.zeros(0, dtype=np.int64), *cells])

@@ -23,7 +23,7 @@ from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.channel import Ints
 from holdfast.channels.rounding_error import RoundingError, rounding_error
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Grid, Shape
 from holdfast.lattices.symmetries import alike
 from holdfast.laws import Rounded
 from holdfast.laws.moments import fraction_variance, free_laplace_variance
@@ -78,31 +78,17 @@ class ShapeCovariance:
         if not len(values):
             return 0.0
         added = 0.0 if self.rounding is None else self.rounding.of(values)
-        if isinstance(self.shape, Levels | General) and self.variance.rounding:
+        if self.variance.rounding:
             added += self.variance.rounding * float((self.shape.gram_schmidt_products(values) ** 2).sum())
         if self.variance.matrix is not None:
             return float(np.einsum("bi,ij,bj->", values, self.variance.matrix, values)) + added
-        return self.variance.scale * float((self._project(values * self._signs) ** 2).sum()) + added
+        return self.variance.scale * float((self.shape.project(values) ** 2).sum()) + added
 
     def _is_kept(self, values: Floats) -> NDArray[np.bool_]:
         """Find the blocks whose moves all leave the sum unchanged: in integers for whole coefficients, False for any others."""
         whole = values.astype(np.int64)
         given: NDArray[np.bool_] = (whole == values).all(axis=1) & (np.abs(values).max(axis=1, initial=0.0) < LARGEST_COEFFICIENT)
-        if isinstance(self.shape, Free):
-            return np.asarray(given & (whole == 0).all(axis=1))
-        if isinstance(self.shape, OneSum | Grid):
-            table = (whole * np.asarray(self._signs, dtype=np.int64)).reshape(-1, *self.shape.axes)
-            for axis in range(1, table.ndim):  # in the row space of a grid: all mixed differences vanish
-                table = np.diff(table, axis=axis)
-            return np.asarray(given & ~table.reshape(len(values), -1).any(axis=1))
-        if not given.any():
-            return given
-        if isinstance(self.shape, Levels) or (isinstance(self.shape, General) and self.variance.matrix is None):
-            return np.asarray(given & self.shape.are_fixed(whole))
-        moves = self.shape.basis().astype(object)
-        out = given.copy()
-        out[given] = [not any(row) for row in whole[given].astype(object) @ moves]
-        return out
+        return np.asarray(given & self.shape.are_fixed(whole)) if given.any() else given
 
     def diagonal(self) -> Floats:
         """Variance of each cell of one block."""
@@ -116,10 +102,8 @@ class ShapeCovariance:
         """The same without what rounding adds."""
         if self.variance.matrix is not None:
             return np.asarray(np.diag(self.variance.matrix))
-        if isinstance(self.shape, Levels | General):
-            rounding = self.variance.rounding * self.shape.rounding_diagonal() if self.variance.rounding else 0.0
-            return np.asarray(self.variance.scale * self.shape.projection_diagonal() + rounding)
-        return np.full(self.shape.size, self.variance.scale * _projection_share(self.shape))
+        rounding = self.variance.rounding * self.shape.rounding_diagonal() if self.variance.rounding else 0.0
+        return np.asarray(self.variance.scale * self.shape.projection_diagonal() + rounding)
 
     def dense(self) -> Floats:
         """Covariance of one block."""
@@ -128,11 +112,10 @@ class ShapeCovariance:
         added = 0.0 if self.rounding is None else self.rounding.dense()
         if self.variance.matrix is not None:
             return np.asarray(self.variance.matrix + added)
-        if isinstance(self.shape, Levels | General) and self.variance.rounding:
+        if self.variance.rounding:
             products = self.shape.gram_schmidt_products(np.eye(self.shape.size))
             added = added + self.variance.rounding * products @ products.T
-        signs = np.multiply.outer(self._signs, self._signs)
-        return np.asarray(self.variance.scale * self._project(np.eye(self.shape.size)) * signs + added)
+        return np.asarray(self.variance.scale * self.shape.project(np.eye(self.shape.size)) + added)
 
     def bases(self, of_cells: bool) -> Iterable[Basis]:
         """What the parts of the figures are."""
@@ -144,21 +127,6 @@ class ShapeCovariance:
         if self.rounding is None:
             return self.variance.relative_error
         return self.variance.relative_error + self.rounding.error(self.scale_diagonal, of_cells)
-
-    @property
-    def _signs(self) -> Any:
-        signs = self.shape.signs if isinstance(self.shape, OneSum) else None
-        return 1 if signs is None else np.array(signs)
-
-    def _project(self, values: Floats) -> Floats:
-        if isinstance(self.shape, Free):
-            return values
-        if isinstance(self.shape, Levels | General):
-            return self.shape.project(values)
-        grid = values.reshape(-1, *self.shape.axes)
-        for axis in range(1, grid.ndim):
-            grid = grid - grid.mean(axis=axis, keepdims=True)
-        return np.asarray(grid.reshape(values.shape))
 
 
 class Covariance:
@@ -274,7 +242,7 @@ def covariance_of(drawing: Drawing) -> Covariance:
     for shape, cells in gathered.items():
         sampler = drawing.choice(shape).noise
         count = _count(channel.target, sampler, shape, left)
-        parts.append(of_shape(channel.target, sampler, shape, _join(cells), count, unlike))
+        parts.append(of_shape(channel.target, sampler, shape, cells[0] if len(cells) == 1 else np.concatenate(cells), count, unlike))
         left -= 0.0 if count is None else count * _unit_cost(sampler)
     return Covariance(channel.facts.lattice.cells, parts, of_target=not drawing.is_exact)
 
@@ -288,18 +256,25 @@ def of_shape(
     known = target.block_variance(shape)
     if known is None and isinstance(target, Rounded) and isinstance(sampler, RoundedSampler):
         spread = free_laplace_variance(target.epsilon)
-        base = Variance(spread, relative_error=1e-14)
-        if not isinstance(shape, Grid):
+        if _is_one_number(shape):
+            base, first = Variance(spread, relative_error=1e-14), fraction_variance(shape.axes, target.epsilon)
+        else:
             frame, _ = np.linalg.qr(shape.basis().astype(np.float64))
-            base = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12)
-        first = fraction_variance(shape.axes, target.epsilon) if isinstance(shape, Grid) else None
+            base, first = Variance(0.0, spread * frame @ frame.T, relative_error=1e-12), None
         return ShapeCovariance(cells, shape, base, rounding_error(sampler, ("rounding error", *_names(target, shape)), first, count))
     return ShapeCovariance(cells, shape, _estimate(target, sampler, shape, count, unlike) if known is None else known)
 
 
+def _is_one_number(shape: Shape) -> bool:
+    """Whether the covariance is one number times the projection for every law without a closed form. Of cells that are free or under one
+    sum it has a closed form, except for a target of somebody else, which need not be symmetric.
+    """
+    return isinstance(shape, Grid)
+
+
 def _unknown(shape: Shape) -> Variance:
     """Not estimated: figures that are no numbers, except of kept sums, which have no error."""
-    matrix = None if isinstance(shape, Grid) else np.full((shape.size, shape.size), math.nan)
+    matrix = None if _is_one_number(shape) else np.full((shape.size, shape.size), math.nan)
     return Variance(math.nan, matrix, "not estimated", math.inf)
 
 
@@ -328,10 +303,9 @@ def _draws_needed(shape: Shape) -> float:
 
 def _alike(shape: Shape) -> int:
     """Free dimensions, at least, whose cells share one variance in `_estimate`."""
-    if isinstance(shape, Grid):
-        return shape.dimension
-    if isinstance(shape, Whole) and all(isinstance(part, Free | OneSum | Grid) for part in shape.parts):
-        return min(copies * part.dimension for part, copies in Counter(shape.parts).items())
+    parts = shape.direct_sum()
+    if _is_one_number(shape) or (parts != (shape,) and all(part.is_irreducible for part in parts)):
+        return min(copies * part.dimension for part, copies in Counter(parts).items())
     return 1
 
 
@@ -340,10 +314,6 @@ def _polarise(form: Form, size: int) -> Floats:
     unit, own = np.eye(size), form.diagonal()
     rows = [form.of(unit + unit[i]) for i in range(size)]
     return (np.array(rows) - own[:, None] - own[None, :]) / 2
-
-
-def _join(cells: list[Ints]) -> Ints:
-    return cells[0] if len(cells) == 1 else np.concatenate(cells)
 
 
 def _estimate(target: Target, sampler: BlockSampler, shape: Shape, count: int | None, unlike: int) -> Variance:
@@ -360,7 +330,7 @@ def _estimate(target: Target, sampler: BlockSampler, shape: Shape, count: int | 
         room = min(ROOM_CELLS / unlike / cost, PILOT_CELLS / shape.size)  # in time, and in memory
         count = int(min(PILOT_DRAWS, max(room, PILOT_CELLS / cost, LEAST_DRAWS)))
     draws = public_draws(sampler, label, count).astype(np.float64)
-    if isinstance(shape, Whole):
+    if not target.splits:
         return _of_whole(shape, draws, sampler)
     values = _values(shape, draws)
     means = values.mean(axis=0)
@@ -382,7 +352,7 @@ def _from_tries(sampler: Weighed, shape: Shape, label: tuple[str, ...], count: i
 
 def _values(shape: Shape, draws: Floats) -> Floats:
     """Whose means are wanted: squares of all cells, those that are alike as one number."""
-    if isinstance(shape, Grid):
+    if _is_one_number(shape):
         return np.asarray((draws**2).mean(axis=1, keepdims=True))
     found = alike(shape)
     return draws**2 if found is None else found.squares(draws)
@@ -396,28 +366,26 @@ def _second_moments(shape: Shape, draws: Floats, weights: Floats) -> Floats:
 
 def _of_means(shape: Shape, draws: Floats, weights: Floats, means: Floats, errors: Floats) -> Variance:
     error = float(np.where(means > 0, errors / np.where(means > 0, means, 1.0), math.inf).max())
-    if isinstance(shape, Grid):
-        return Variance(float(means[0]) / _projection_share(shape), None, "estimated", error)
+    if _is_one_number(shape):
+        return Variance(float(means[0]) / float(shape.projection_diagonal()[0]), None, "estimated", error)
     return Variance(0.0, _second_moments(shape, draws, weights), "estimated", error)
 
 
-def _of_whole(whole: Whole, draws: Floats, sampler: BlockSampler) -> Variance:
+def _of_whole(whole: Shape, draws: Floats, sampler: BlockSampler) -> Variance:
     """A norm does not see the sign of a part, nor which of two equal parts is which: parts have no covariance, and equal ones the same;
     and under one sum and on a grid cells are alike. So what differs between them by chance alone is averaged.
     """
     starts: dict[Shape, list[int]] = {}
     at = 0
-    for part in whole.parts:
+    for part in whole.direct_sum():
         starts.setdefault(part, []).append(at)
         at += part.size
     matrix, errors = np.zeros((at, at)), [0.0]
     for part, places in starts.items():
         own = np.stack([draws[:, place : place + part.size] for place in places], axis=1)
-        if isinstance(part, Free | OneSum | Grid):
+        if part.is_irreducible:
             cells = (own**2).mean(axis=(1, 2))[:, None]
-            block = ShapeCovariance(
-                np.zeros((0, part.size), dtype=np.int64), part, Variance(float(cells.mean()) / _projection_share(part))
-            ).dense()
+            block = float(cells.mean()) / float(part.projection_diagonal()[0]) * part.project(np.eye(part.size))
         else:
             every = own.reshape(-1, part.size)
             values = _values(part, every)
@@ -454,8 +422,3 @@ def standard_error(values: Floats, sampler: BlockSampler) -> Floats:
     if isinstance(sampler, ChainSampler):
         values = values.reshape(BATCHES, -1, *values.shape[1:]).mean(axis=1)
     return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))
-
-
-def _projection_share(shape: Shape) -> float:
-    """The share of a cell's own variance that the projection on the moves leaves."""
-    return 1.0 if isinstance(shape, Free) else math.prod(1 - 1 / length for length in shape.axes)

@@ -4,7 +4,7 @@ once: a drawing is a value that is pickled with its samplers and assessments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -17,7 +17,7 @@ from holdfast.channels.alternatives import advice
 from holdfast.channels.channel import ONE_FREE_CELL, Channel
 from holdfast.display import count_of, list_names
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting
-from holdfast.lattices.shapes import Free, General, Pinned, Shape
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weaken_guarantee
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
@@ -98,7 +98,7 @@ class Drawing:
 
     def choice(self, shape: Shape) -> Choice:
         """The sampler of blocks of this shape, and why it was chosen."""
-        return self.choices[ONE_FREE_CELL if isinstance(shape, Free) else shape]
+        return self.choices[ONE_FREE_CELL if shape.is_free else shape]
 
     @property
     def cell_draws(self) -> float:
@@ -119,7 +119,7 @@ class Drawing:
     def _group(self, shape: Shape, blocks: int) -> BlockGroup:
         """The blocks of one shape."""
         cells = blocks * shape.size
-        if isinstance(shape, Pinned):
+        if shape.is_pinned:
             return BlockGroup(shape.name, blocks, cells, "none", 1.0, Reason.FIXED)
         choice = self.choice(shape)
         sampler = choice.sampler
@@ -130,14 +130,11 @@ class Drawing:
         work = blocks * cell_draws(sampler) if isinstance(sampler, Costly) or (tries or 1.0) > FEW_TRIES else 0.0
         return BlockGroup(shape.name, blocks, cells, sampler.name, tries, choice.reason, None, work, choice.compared, choice.note)
 
-    def _shown_shapes(self) -> Iterator[tuple[Shape, int]]:
-        target, blocks = self.channel.target, self.channel.blocks
-        if not target.publishes_cells:
-            return
-        if not target.splits:
-            yield from self.channel.shapes().items()
-            return
-        yield from ((shape, int(count)) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
+    def _shown_shapes(self) -> list[tuple[Shape, int]]:
+        target = self.channel.target
+        if target.publishes_cells and target.splits:
+            return [(shape, count) for _, shape, count in self.channel.blocks.used_shapes()]
+        return list(self.channel.shapes().items())
 
 
 def choose_samplers(channel: Channel, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Drawing:
@@ -165,14 +162,14 @@ def choose_samplers(channel: Channel, progress: Progress | None = None, said: Se
 
 def _exact(shape: Shape, channel: Channel) -> Choice | None:
     """The exact sampler; None where a chain is to take its place, as the user asked or allowed."""
-    if channel.request.names_a_chain and not isinstance(shape, Free):
+    if channel.request.names_a_chain and not shape.is_free:
         return None
     try:
         choice = choose(shape, channel.target, channel.request.exact_only.sampler)
     except NoExactSampler as refusal:
         if channel.request.allow_estimated:
             return None
-        misfits = channel.facts.lattice.misfits() if isinstance(shape, General) else ""
+        misfits = channel.facts.lattice.misfits() if shape.dense_dimension else ""
         raise NoExactSampler(" ".join(text for text in (str(refusal), misfits, advice(channel)) if text)) from None
     reads = channel.target.reads
     if isinstance(choice.sampler, InputSampler) is (reads is Reads.NOTHING):

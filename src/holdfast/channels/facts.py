@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import Json
 from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exposure.zeros import RULE, Zeros
 from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.definitions import definition
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
-from holdfast.tables import Declarations, Table, Universe
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables import Declarations, Universe
+from holdfast.tables.measure import COUNTS, Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +42,20 @@ class Facts:
     zeros: Zeros | None = None
     columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Public columns of the table, one whole number for each cell: bounds may come from them."""
-    grid: AnswerGrid | None = None
-    """Where the table holds real-valued answers: their grid, and how far one person can move them; None for counts."""
+    measure: Measure = COUNTS
+    """What the table's numbers are; of answers, how far one person can move them, too."""
 
     @classmethod
-    def of(cls, table: Table | Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
-        """From a table, of which only the declarations are read, or from a universe alone."""
-        if not isinstance(table, Table | Declarations | Universe):
+    def of(cls, table: Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
+        """From what is declared of a table, or from a universe alone."""
+        if not isinstance(table, Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
-        universe = table if isinstance(table, Universe) else table.universe
         if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):
             raise InvalidConstraint(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
         constraints = tuple(keep)
-        moves = lattice(universe, constraints)
-        if isinstance(table, Universe):
-            return cls(moves, constraints)
-        own: dict[str, Any] = {"columns": dict(table.public_columns), "grid": table.grid}
-        return cls(moves, constraints, table.protect, table.max_records, table.count_name, table.name, **own)
+        made = Declarations(table) if isinstance(table, Universe) else table
+        said = (made.protect, made.max_records, made.count_name, made.name)
+        return cls(lattice(made.universe, constraints), constraints, *said, columns=dict(made.public_columns), measure=made.measure)
 
     @property
     def universe(self) -> Universe:
@@ -103,7 +101,7 @@ class Facts:
         return replace(self, published_totals=tuple(parts))
 
     @cached_property
-    def definitions(self) -> list[dict[str, Any]]:
+    def definitions(self) -> list[dict[str, Json]]:
         """The constraints as plain values, in full."""
         return [definition(constraint, self.universe) for constraint in self.constraints]
 
@@ -114,8 +112,7 @@ class Facts:
         """
         if self.lattice.universe is not None and (self.constraints or not self.kept.rows):
             left_out = [] if self.zeros is None else [{"zeros": RULE, "cells": self.zeros.digest}]
-            grid = [] if self.grid is None else [{"grid": self.grid.places}]
-            named = [self.universe.digest(), self.definitions, *left_out, *grid]
+            named = [self.universe.digest(), self.definitions, *left_out, *self.measure.digest_fields]
             return hashlib.sha256(json.dumps(named, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         blocks = self.lattice.blocks
         found = sorted((int(block.cells.min()), json.dumps(block.shape.fields), block.cells.ravel()) for block in blocks)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities
-from holdfast.lattices.shapes import Pinned, Shape, Units
+from holdfast.lattices.shapes import Shape, Units
 from holdfast.laws import LevelGaussian
 from holdfast.laws.level_gaussian import Floats, LevelVariances
 
@@ -87,7 +87,7 @@ class LevelLayout:
 
     def deviations(self, target: LevelGaussian) -> Iterator[tuple[str, str, Floats]]:
         """(level, margin, the standard deviation of one of its numbers in each unit)."""
-        forms = [LevelVariances(shape, target.weights(shape)) for shape in self.blocks.shapes if isinstance(shape, Units)]
+        forms = [target.form(shape) for shape in self.blocks.shapes if not shape.is_pinned]
         for level, name in enumerate(self.names):
             for mask, margin in self._list_levels():
                 yield name, margin, np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
@@ -133,7 +133,7 @@ class BoundsLayout:
 
     def shapes(self) -> tuple[Shape, ...]:
         """Shapes of all blocks that move."""
-        return tuple(shape for _, shape, _ in self.blocks.used_shapes() if not isinstance(shape, Pinned))
+        return tuple(shape for _, shape, _ in self.blocks.moving_shapes())
 
     def holds(self, counts: NDArray[np.int64]) -> bool:
         return self.inequalities.hold(counts)

@@ -13,7 +13,6 @@ from holdfast.channels.drawing import Drawing, choose_samplers
 from holdfast.channels.facts import Facts
 from holdfast.errors import NoExactSampler, NothingLeft, RequestTooLarge
 from holdfast.exposure.zeros import Zeros, left_out, zero_cells
-from holdfast.lattices.shapes import Pinned
 from holdfast.laws import Reads
 
 
@@ -23,7 +22,7 @@ def leaves_zeros_out(channel: Channel) -> bool:
     """
     target, facts = channel.target, channel.facts
     asked = channel.request.names_a_chain
-    return target.publishes_cells and target.reads is Reads.NOTHING and not asked and bool(facts.kept.rows) and facts.grid is None
+    return target.publishes_cells and target.reads is Reads.NOTHING and not asked and bool(facts.kept.rows) and facts.measure.nonnegative
 
 
 def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Drawing | None:
@@ -63,7 +62,7 @@ def _leaves_out(channel: Channel) -> bool:
         return True
     left = np.zeros(len(channel.facts.universe), dtype=np.bool_)
     left[zeros.cells] = True
-    return not any(bool(left[blocks.cells_of(number)].any()) for number, shape, _ in blocks.used_shapes() if not isinstance(shape, Pinned))
+    return not any(bool(left[blocks.cells_of(number)].any()) for number, _, _ in blocks.moving_shapes())
 
 
 def _candidates(channel: Channel, totals: Sequence[NDArray[np.int64]]) -> Iterator[Zeros]:

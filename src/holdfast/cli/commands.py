@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
     from holdfast.cli.demo import DemoRelease as DemoPart
     from holdfast.ledger import Ledger, NewLedger
+    from holdfast.ledger.balance import PlannedCharge
     from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order
@@ -145,7 +146,7 @@ def demo(
 
     result = run_demo(output)
     if as_json:
-        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card} for p in result.parts]
+        parts = [{"title": p.title, "folder": str(p.folder), "card": p.release.card.to_dict()} for p in result.parts]
         print(json.dumps({"folder": str(result.folder), "parts": parts}, indent=2))
         return
     console = Console(soft_wrap=True, highlight=False)
@@ -217,13 +218,14 @@ def plan(
         table = run.read_declarations()
     found = _allocate_budget(run, table, target) if target else None
     made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
-    check_folder_map(made, run.map)  # what the release would refuse
+    if run.map is not None:
+        check_folder_map(made, run.map)  # what the release would refuse
     said = _price(run, made, ledger, no_ledger)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
         fields = fields if found is None else {"allocation": found.to_fields(), **fields}
-        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said}, indent=2))
+        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said and said.to_fields()}, indent=2))
         return
     if found is not None:
         print(f"{found}\n\n{found.to_paste}\n")
@@ -232,8 +234,8 @@ def plan(
         print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
         print(f"To write   {line}")
-    elif found is None and (said is None or said["problem"] is None):  # nothing stands in its way
-        more = ["--resume"] if said is not None and said["begun"] else []
+    elif found is None and (said is None or said.problem is None):  # nothing stands in its way
+        more = ["--resume"] if said is not None and said.begun else []
         print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *more)}")
 
 
@@ -251,7 +253,7 @@ def _folder_of(run_file: Path) -> Path:
     return run_file.resolve().parent
 
 
-def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[str, Any] | None:
+def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> PlannedCharge | None:
     """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
     from holdfast.publication.booking import ChargedAccount, secret_from_environment
     from holdfast.publication.order import Order
@@ -261,11 +263,10 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> dict[st
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
         order = Order(run.id, revises=_read_revised_rows(run), disjoint=run.disjoint)
     except (LedgerProblem, VerificationFailed, InvalidParameter) as problem:  # refused; a plan is worth having all the same
-        return refused_price(plan, run.dataset, str(problem)).to_fields()
+        return refused_price(plan, run.dataset, str(problem))
     if book is None:
-        made = price_without_ledger(plan, run.dataset, order)
-        return None if made is None else made.to_fields()
-    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order).to_fields()
+        return price_without_ledger(plan, run.dataset, order)
+    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order)
 
 
 @app.command()
@@ -325,7 +326,7 @@ def release(
     from holdfast.publication.pipeline import for_table
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording import describe
-    from holdfast.wording.guarantee import guarantee_fields
+    from holdfast.wording.guarantee import guarantee_info
     from holdfast.wording.ledger import charged_sentence
     from holdfast.wording.samplers import long_draw_sentence
 
@@ -351,10 +352,9 @@ def release(
     exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
-        print(json.dumps({**fields, "guarantee": guarantee_fields(made.guarantee)}, indent=2))
+        print(json.dumps({**fields, "guarantee": guarantee_info(made.guarantee).to_dict()}, indent=2))
         return
-    moved = 0 if made.facts.grid is None else made.facts.grid.moved  # told by a warning
-    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - moved
+    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - made.facts.measure.moved  # told by a warning
     print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
     if replaced is not None:
         print(f"It replaced the release {replaced} in {output}.")
@@ -461,7 +461,7 @@ def interval(
 ) -> None:
     """Say where true numbers lie, from a published folder alone: sums of cells, differences, ratios, percentages, whole margins."""
     from holdfast.cli.intervals import asked_intervals
-    from holdfast.verification.loaded import load
+    from holdfast.verification.verify import load
     from holdfast.wording.intervals import interval_lines
 
     with working("Verifying"):
@@ -469,8 +469,9 @@ def interval(
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
     with working("Computing"):
-        fields = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
-    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(fields)))
+        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
+    fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
+    print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.for_screen(cut))))
 
 
 @app.command()
@@ -487,7 +488,7 @@ def view(
     as_json: AsJson = False,
 ) -> None:
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
-    from holdfast.verification.loaded import load
+    from holdfast.verification.verify import load
 
     with working("Verifying"):
         published_folder = load(folder, signer=signer)

@@ -23,10 +23,10 @@ from holdfast.ledger.witness import Witness
 from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.pipeline import release
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.tables import Table
 from holdfast.tables.synth import synthesize
-from holdfast.verification.verified import Verified
+from holdfast.verification.recompute import Verified
 from holdfast.verification.verify import verify
 
 COUNTIES = ("Ash", "Birch", "Cedar", "Dogwood")
@@ -62,7 +62,7 @@ class DemoRelease:
     """One of the two releases."""
 
     title: str
-    release: Release
+    release: Publication
     folder: Path
     verified: Verified
 

@@ -283,7 +283,7 @@ def _print(error: HoldfastError, as_json: bool) -> None:
     if not as_json:
         print(f"holdfast: {error}", file=sys.stderr)
         return
-    fields: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code, "message": str(error), "field": error.field}
+    fields: dict[str, object] = {"code": error.code, "exit_code": error.exit_code, "message": str(error), "field": error.field}
     known = (kind.code for kind in type(error).__mro__ if issubclass(kind, HoldfastError) and kind.code in WHAT_TO_DO)
     fields["what_to_do"] = WHAT_TO_DO[next(known)]  # an error of another package shares the advice of its base
     if error.details is not None:

@@ -9,33 +9,33 @@ from holdfast.accuracy.interval_sets import Intervals
 from holdfast.accuracy.queries import coefficients
 from holdfast.accuracy.query_names import query_label
 from holdfast.errors import InvalidParameter
-from holdfast.publication.reading import Readable
+from holdfast.publication.publication import Publication
 from holdfast.wording.intervals import asked_name
 
 
 def asked_intervals(
-    source: Readable,
+    source: Publication,
     where: Sequence[str],
     by: Sequence[str],
     others: Mapping[str, str | None],
     level: float,
     simultaneous: bool,
     **how: Any,
-) -> dict[str, Any]:
-    """Fields of what the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin.
-    `nonnegative`: whether it was used; None where it cannot be.
+) -> tuple[Intervals, bool | None]:
+    """What the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin; and whether it
+    was used that counts are not below 0, None where it cannot be.
     """
     given = {name: other for name, other in others.items() if other is not None}
     if bool(where) == bool(by) or (by and given):
         raise InvalidParameter(
             "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages need --where."
         )
-    cut = None if source.table.grid is not None or "minus" in given else bool(how.get("nonnegative"))
-    return {**_compute_intervals(source, where, by, given, level, simultaneous, **how).to_fields(), "nonnegative": cut}
+    cut = bool(how.get("nonnegative")) if source.table.measure.nonnegative and "minus" not in given else None
+    return _compute_intervals(source, where, by, given, level, simultaneous, **how), cut
 
 
 def _compute_intervals(
-    source: Readable, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
+    source: Publication, where: Sequence[str], by: Sequence[str], given: Mapping[str, Any], level: float, simultaneous: bool, **how: Any
 ) -> Intervals:
     if by:
         return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)

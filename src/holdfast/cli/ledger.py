@@ -129,7 +129,7 @@ def grant(
     from holdfast.wording.endings import GRANTED
     from holdfast.wording.ledger import new_dataset_sentence
 
-    given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta}
     texts = {"protect": protect, "approver": approver, "reason": reason, "legal": legal}
     if not any(value is not None for value in given.values()):
         raise InvalidParameter("No budget given. Use --epsilon, --epsilon with --delta, or --rho.")
@@ -139,7 +139,7 @@ def grant(
     _stands(lambda: _grants(place, dataset) > before, GRANTED)
     book = _open(ledger, create=True, witness=witness)
     others = tuple(book.datasets())
-    book.grant(dataset, protect=protect, approver=approver, reason=reason, legal=legal, again=again, **given)
+    book.grant(dataset, epsilon=epsilon, rho=rho, delta=delta, protect=protect, approver=approver, reason=reason, legal=legal, again=again)
     if others and dataset not in others:  # a name that was misspelt is a new account, with nothing spent
         print(new_dataset_sentence(others), file=sys.stderr)
     _print_balance(book, dataset, as_json)
@@ -226,7 +226,7 @@ def accept_restore(
     before = book.last_event().seq
     _stands(lambda: book.last_event().seq > before, ACCEPTED)
     lost = book.accept_restore(approver=approver, reason=reason)
-    fields = [{"dataset": one.dataset, "id": one.release_id, "charge": dict(one.charge)} for one in lost]
+    fields = [{"dataset": one.dataset, "id": one.release_id, "charge": one.charge.to_fields()} for one in lost]
     print(json.dumps({"ledger": book.id, "charged": fields}, indent=2) if as_json else accepted_sentence(lost))
 
 
@@ -300,7 +300,6 @@ def _read_declarations(cards: list[Path], signer: Path | None) -> list[tuple[str
 
 
 def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
-    from holdfast.ledger.disjoint import DISJOINT
     from holdfast.wording.ledger import exposed_text, ledger_screen
 
     account = book.account(dataset)
@@ -316,9 +315,9 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
             "charge": release.charge.to_fields(),
             "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,
-            "exposed": release.facts.get("exposed"),
-            "disjoint": release.facts.get(DISJOINT),
-            "other_records": release.facts.get("other_records"),
+            "exposed": release.facts.exposed,
+            "disjoint": None if release.facts.disjoint is None else release.facts.disjoint.to_fields(),
+            "other_records": release.facts.other_records,
         }
         for release in account.releases.values()
     ]

@@ -48,8 +48,7 @@ def publish_part(
     channel = drawing.channel
     if not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is the NoiseKey that all agents share, made for this release. Got {type(key).__name__}.", field="key")
-    grid = channel.facts.grid
-    if grid is not None and not grid.on_grid:
+    if not channel.facts.measure.on_grid:
         raise InvalidParameter(
             "This plan rounds answers to the grid, which needs all of them at once. Make the plan with on_grid=True, and only where the "
             "numbers of every agent are multiples of the step whatever the data.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
 from holdfast.exact.compiled import expecting
-from holdfast.lattices.shapes import Free, Grid, OneSum, Shape
+from holdfast.lattices.shapes import Grid, OneSum, Shape
 from holdfast.laws import Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import BlockSampler, InputSampler
@@ -52,10 +52,10 @@ def _small(sampler: BlockSampler | InputSampler, shape: Shape, target: Target, *
     """A sampler of the same kind that is quick; None where there is none, or where it would need counts."""
     if isinstance(sampler, InputSampler):
         return None
-    if not too_large or isinstance(sampler, ChainSampler) or isinstance(shape, Free):
+    if not too_large or isinstance(sampler, ChainSampler) or shape.is_free:
         return sampler
-    if isinstance(shape, OneSum):
+    if shape.is_one_sum:
         return choose(OneSum(min(shape.size, SMALL_ONE_SUM)), target).noise
-    if isinstance(shape, Grid):
+    if shape.keeps_axis_sums:
         return choose(Grid(tuple(min(length, SMALL_AXIS) for length in shape.axes)), target).noise
     return None

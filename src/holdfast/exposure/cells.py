@@ -29,7 +29,6 @@ from holdfast.exposure.zeros import zero_cells
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.lattice import Lattice
-from holdfast.lattices.shapes import Free, Pinned
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
@@ -297,7 +296,7 @@ def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
     lower, upper, complete = found.lower.copy(), found.upper.copy(), found.complete
     blocks = lattice.blocks
     for number, shape, _ in blocks.used_shapes():
-        if isinstance(shape, Free | Pinned):  # nothing is said of the first, and the others are listed as fixed
+        if shape.is_free or shape.is_pinned:  # nothing is said of the first, and the others are listed as fixed
             continue
         cells = blocks.cells_of(number)
         bounds = shape.bounds_given(table[cells], least)
@@ -312,5 +311,5 @@ def rows_say_all(lattice: Lattice, kept: Kept) -> bool:
     """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one constraint, or rows and columns."""
     if lattice.universe is not None and lattice.universe.support == "observed":
         return False
-    simple = all(shape.is_two_way or isinstance(shape, Free | Pinned) for _, shape, _ in lattice.blocks.used_shapes())
+    simple = all(shape.is_two_way or shape.is_free or shape.is_pinned for _, shape, _ in lattice.blocks.used_shapes())
     return len(kept.rows) <= 1 or (len(kept.rows) == 2 and simple)

@@ -1,14 +1,16 @@
-"""What is exposed, as plain values that can be stored and read again: counts, a few names, enumerations. No sentences.
-
-`to_fields` gives what JSON holds. `from_fields` reads just that, and raises KeyError, TypeError or ValueError for anything else.
-"""
+"""What is exposed, as plain values that can be stored and read again: counts, a few names, enumerations. No sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
 
 
 class Why(StrEnum):
@@ -51,6 +53,31 @@ class Obstacle(StrEnum):
     """Real-valued answers and a table, or other answers: which people make up which cell is not known."""
 
 
+class Stored:
+    """Facts that are stored as JSON and read again: as the dataclass says them, field by field, and nothing else."""
+
+    def to_fields(self) -> dict[str, Any]:
+        """Plain values: lists for tuples, texts for enumerations."""
+        fields: dict[str, Any] = _form(type(self)).dump_python(self, mode="json")
+        return fields
+
+    @classmethod
+    def from_fields(cls, fields: object) -> Self:
+        """What `to_fields` gave; TypeError or ValueError for anything else."""
+        return _form(cls).validate_json(json.dumps(fields), strict=True)
+
+
+_FORMS: dict[type, TypeAdapter[Any]] = {}
+
+
+def _form(kind: type[T]) -> TypeAdapter[T]:
+    from pydantic import TypeAdapter  # when something is read: most that import this file read nothing
+
+    if kind not in _FORMS:
+        _FORMS[kind] = TypeAdapter(kind)
+    return _FORMS[kind]
+
+
 @dataclass(frozen=True)
 class WhyNot:
     """An obstacle: between which releases, in which columns, at how many cells, above which limit."""
@@ -60,11 +87,6 @@ class WhyNot:
     columns: tuple[str, ...] = ()
     cells: int = 0
     limit: int = 0
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> WhyNot:
-        names = {name: _texts(fields[name]) for name in ("releases", "columns")}
-        return cls(Obstacle(fields["obstacle"]), **names, cells=int(fields["cells"]), limit=int(fields["limit"]))
 
 
 @dataclass(frozen=True)
@@ -76,10 +98,6 @@ class NewCells:
     count: int
     names: tuple[str, ...]
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> NewCells:
-        return cls(_text_or_none(fields["release"]), int(fields["count"]), _texts(fields["names"]))
-
 
 @dataclass(frozen=True)
 class LearnedTotals:
@@ -90,13 +108,9 @@ class LearnedTotals:
     """One total for every combination of these columns; none: the total of the table."""
     told_by: str
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> LearnedTotals:
-        return cls(str(fields["release"]), _texts(fields["columns"]), str(fields["told_by"]))
-
 
 @dataclass(frozen=True)
-class JointFacts:
+class JointFacts(Stored):
     """What releases expose together; nothing is known of it where `why_not` is given."""
 
     releases: tuple[str, ...]
@@ -116,28 +130,9 @@ class JointFacts:
     of_answers: bool = False
     """Whether these are real-valued answers over the same cells, taken as answers to one question. Unlike counts they may be negative."""
 
-    def to_fields(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> JointFacts:
-        why_not, pinned = fields["why_not"], fields["pinned"]
-        return cls(
-            releases=_texts(fields["releases"]),
-            why_not=None if why_not is None else WhyNot.from_fields(why_not),
-            fixed=tuple(map(NewCells.from_fields, fields["fixed"])),
-            complete=fields["complete"] is True,
-            learned=tuple(map(LearnedTotals.from_fields, fields["learned"])),
-            pinned=None if pinned is None else tuple(map(NewCells.from_fields, pinned)),
-            values_missing=_texts(fields["values_missing"]),
-            values_contradict=fields["values_contradict"] is True,
-            crossed=tuple(map(_texts, fields["crossed"])),
-            of_answers=fields.get("of_answers") is True,
-        )
-
 
 @dataclass(frozen=True)
-class ExposedAlone:
+class ExposedAlone(Stored):
     """Cells that one release publishes exactly, whatever its noise."""
 
     fixed: int
@@ -148,16 +143,11 @@ class ExposedAlone:
     """False where there may be more."""
     observed: bool
     """Whether every cell on the list is known to occur; else counts are only known not to be negative."""
-    values_known: bool
-    """Whether the values of the kept totals were looked at. Before the draw they are not: what they pin is then open."""
+    values_known: bool = False
+    """Whether the values of the kept totals were looked at. Before the draw they are not: what they pin is then open; older
+    entries, all written before the draw, do not say so."""
     bounded: bool = False
     """Whether counts that are known to lie within public bounds are pinned by them; older entries have True for all with bounds."""
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> ExposedAlone:
-        known = fields.get("values_known") is True  # older entries were written before the draw, and do not say so
-        flags = fields["complete"] is True, fields["observed"] is True, known, fields.get("bounded") is True
-        return cls(int(fields["fixed"]), int(fields["pinned"]), *flags)
 
 
 @dataclass(frozen=True)
@@ -167,49 +157,12 @@ class LeftOut:
     releases: tuple[str, ...]
     why_not: WhyNot
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> LeftOut:
-        return cls(_texts(fields["releases"]), WhyNot.from_fields(fields["why_not"]))
-
 
 @dataclass(frozen=True)
-class ReleaseExposure:
+class ReleaseExposure(Stored):
     """What a release exposes alone, and together with the earlier releases that it can be joined with."""
 
     alone: ExposedAlone
     together: JointFacts | None = None
     """None: there is no earlier release that it can be joined with."""
     left_out: tuple[LeftOut, ...] = ()
-
-    def to_fields(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> ReleaseExposure:
-        together = fields["together"]
-        return cls(
-            ExposedAlone.from_fields(fields["alone"]),
-            None if together is None else JointFacts.from_fields(together),
-            tuple(map(LeftOut.from_fields, fields["left_out"])),
-        )
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: lists for tuples, texts for enumerations."""
-    if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
-    return str(value) if isinstance(value, StrEnum) else value
-
-
-def _texts(value: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(value, str) or not all(isinstance(entry, str) for entry in value):
-        raise TypeError("a list of texts was expected")
-    return tuple(value)
-
-
-def _text_or_none(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise TypeError("a text was expected")
-    return value

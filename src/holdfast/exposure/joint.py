@@ -177,7 +177,7 @@ def _lift(side: _Side, rows: Rows) -> Rows:
         return LinearRows(constraint, rows.kind, _spread_columns(rows.matrix, side.place), names, rows.values)
     group = _spread(rows.group, side.place)
     if all(side.table.name_of[column] == column for column in rows.columns):
-        return replace(rows, constraint=constraint, group=group)
+        return replace(rows, constraint=constraint, group=group, form="other")
     # A column with coarser codes has another name in the refinement: such rows are no margin of it.
     listed = tuple(rows.name(row) for row in range(rows.count))
     none = np.zeros((rows.count, 0), dtype=np.int32)

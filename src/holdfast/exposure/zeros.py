@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.lattice import Lattice
-from holdfast.lattices.shapes import General
 
 Ints = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -84,7 +83,7 @@ def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
     if not (chosen & moving).any():
         return
     found = Zeros(kept, np.flatnonzero(chosen))
-    block_of = _block_of(lattice.blocks)
+    block_of = lattice.blocks.block_of()
     spoiled = np.unique(block_of[_is_general(found.moves.blocks) & ~was_general])
     if len(spoiled):
         chosen &= ~np.isin(block_of, spoiled)
@@ -95,18 +94,11 @@ def left_out(lattice: Lattice, kept: Kept, zero: Bools) -> Iterator[Zeros]:
         yield Zeros(kept, np.flatnonzero(chosen & ~was_general))
 
 
-def _block_of(blocks: Blocks) -> Ints:
-    """The number of the block of each cell."""
-    out = np.empty(len(blocks.order), dtype=np.int64)
-    out[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
-    return out
-
-
 def _is_general(blocks: Blocks) -> Bools:
     """Which cells are in a block without a known shape."""
     out = np.zeros(len(blocks.order), dtype=np.bool_)
     for number, shape, _ in blocks.used_shapes():
-        if isinstance(shape, General):
+        if shape.dense_dimension or not shape.is_listed:
             out[blocks.cells_of(number)] = True
     return out
 

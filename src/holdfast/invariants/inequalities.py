@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import shorten
+from holdfast.display import Json, shorten
 from holdfast.errors import InvalidConstraint
 from holdfast.invariants.constraints import Constraint, Linear, Margin, Subset, is_whole, linear, margin, subset, total
 from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
@@ -175,14 +175,14 @@ def _common(matrix: Any, values: Ints, given: Inequality) -> Ints:
 # --- as plain values: a row of a run file, and of a card --------------------------------------------------------------------------------
 
 
-def fields_of(given: Inequality) -> dict[str, Any]:
+def fields_of(given: Inequality) -> dict[str, Json]:
     """As in a run file, such as {"margin": ["county"], "at_least": 5}."""
     bound = given.bound
     said = _fields(bound) if isinstance(bound, Margin | Subset | Linear) else list(bound) if isinstance(bound, tuple) else bound
     return {**_fields(given.constraint), given.way: said}
 
 
-def _fields(constraint: Margin | Subset | Linear) -> dict[str, Any]:
+def _fields(constraint: Margin | Subset | Linear) -> dict[str, Json]:
     if isinstance(constraint, Margin):
         return {"margin": list(constraint.columns)} if constraint.columns else {"total": True}
     if isinstance(constraint, Linear):
@@ -191,7 +191,7 @@ def _fields(constraint: Margin | Subset | Linear) -> dict[str, Any]:
     return {"subset": constraint.condition if constraint.condition is not None else constraint.column, **others}
 
 
-def inequalities_from(given: Mapping[str, Any]) -> Iterator[Inequality]:
+def inequalities_from(given: Mapping[str, object]) -> Iterator[Inequality]:
     """Return the inequalities of one row of a run file or card. Raise InvalidConstraint if it is not an inequality."""
     ways = [way for way in ("at_least", "at_most") if way in given]
     if not ways:
@@ -203,7 +203,7 @@ def inequalities_from(given: Mapping[str, Any]) -> Iterator[Inequality]:
         yield at_least(left, made) if way == "at_least" else at_most(left, made)
 
 
-def constraint_from(given: Mapping[str, Any]) -> Constraint:
+def constraint_from(given: Mapping[str, object]) -> Constraint:
     """The constraint of one side."""
     kinds = [name for name in ("total", "margin", "subset", "linear") if name in given]
     strange = [name for name in given if name not in ("total", "margin", "subset", "linear", "codes", "by")]
@@ -219,7 +219,8 @@ def constraint_from(given: Mapping[str, Any]) -> Constraint:
         case "margin" if isinstance(value, list | tuple):
             return margin(*value)
         case "subset":
-            return subset(value, given.get("codes"), by=given.get("by", ()))
+            codes, by = given.get("codes"), given.get("by", ())  # of whatever type: checked as those of users are
+            return subset(cast(str, value), cast("Sequence[str] | None", codes), by=cast("Sequence[str]", by))
         case "linear" if isinstance(value, list | tuple):
             return linear(value)
     raise InvalidConstraint(f"{kinds[0]} has a value of another type.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ BYTES_A_CELL, BYTES_A_FAMILY = 40, 16
 """Memory that a plan takes at least: for every cell, and for every cell and constraint."""
 
 
+Form = Literal["margin", "subset", "other"]
+
+
 @dataclass(frozen=True, eq=False)
 class RowFamily:
     """Rows with coefficients 0 and 1 whose supports are disjoint: row number of each cell, -1 where it is in none."""
@@ -51,6 +54,8 @@ class RowFamily:
     """What the sums are declared to be: one number for each row, or one for all."""
     levels: tuple[str, ...] = ()
     """The levels of hierarchies that the rows go by beside `columns`."""
+    form: Form = "other"
+    """Which constraint they come from, as far as it decides how they are named."""
 
     @property
     def is_margin(self) -> bool:
@@ -60,16 +65,13 @@ class RowFamily:
     def name(self, row: int, labels: Labels = NO_LABELS) -> str:
         """For example "state=17", "subset(age >= 18) by county: county=031" or "area Springfield"; with labels for a page "Illinois"."""
         by = labels.name_cell({c: self.universe.codes[c][k] for c, k in zip(self.columns, self.codes[row], strict=True)})
-        if self.part_of is not None and self.constraint.startswith("margin("):
-            return ", ".join(text for text in (self.parts[self.part_of[row]], by) if text)
-        if self.part_of is not None and self.constraint.startswith("subset("):
-            return f"{self.constraint}: {', '.join(text for text in (self.parts[self.part_of[row]], by) if text)}"
-        if self.part_of is not None:
-            area = f"area {self.parts[self.part_of[row]]}"
-            return f"{area}: {by}" if by else area
-        if self.constraint.startswith("margin("):
-            return by
-        return f"{self.constraint}: {by}" if by else self.constraint
+        part = None if self.part_of is None else self.parts[self.part_of[row]]
+        if part is not None and self.form == "other":
+            return f"area {part}: {by}" if by else f"area {part}"
+        said = ", ".join(text for text in (part, by) if text)
+        if self.form == "margin":
+            return said or self.constraint
+        return f"{self.constraint}: {said}" if said else self.constraint
 
     def totals(self, counts: Ints) -> Ints:
         """The row sums, exactly; RequestTooLarge if one leaves 64-bit integers."""
@@ -212,16 +214,20 @@ def _compile_rows(universe: Universe, constraint: Constraint) -> list[Rows]:
 def _margin(universe: Universe, constraint: Margin) -> RowFamily:
     levels = groupings(universe, constraint.columns, str(constraint), constraint.groupings)
     whole = np.ones(len(universe), dtype=np.bool_)
-    return _by(universe, str(constraint), constraint.kind, whole, constraint.columns, levels)
+    return _by(universe, constraint, whole, constraint.columns, levels)
 
 
-def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: Sequence[str], levels: Sequence[Grouping]) -> RowFamily:
+def _by(
+    universe: Universe, constraint: Margin | Subset, mask: NDArray[np.bool_], by: Sequence[str], levels: Sequence[Grouping]
+) -> RowFamily:
     """One sum over the cells of the mask for every combination of codes of columns and of units of levels."""
+    name, kind = str(constraint), constraint.kind
+    form: Form = "margin" if isinstance(constraint, Margin) else "subset"
     columns = tuple(column for column in by if column in universe.codes)
     if not columns and not levels:
         group = np.full(len(universe), -1, dtype=np.int64)
         group[np.flatnonzero(mask)] = 0  # where they are few, faster than to choose for every cell
-        return RowFamily(name, kind, group, 1, (), np.zeros((1, 0), dtype=np.int32), universe)
+        return RowFamily(name, kind, group, 1, (), np.zeros((1, 0), dtype=np.int32), universe, form=form)
     group, codes = universe.group(columns)
     parts: tuple[str, ...] = ()
     part_of = None
@@ -234,7 +240,8 @@ def _by(universe: Universe, name: str, kind: Kind, mask: NDArray[np.bool_], by: 
         group = np.full(len(universe), -1, dtype=np.int64)
         group[mask] = compact
         codes, part_of = codes[present], None if part_of is None else part_of[present]
-    return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of, levels=tuple(one.level for one in levels))
+    named = tuple(one.level for one in levels)
+    return RowFamily(name, kind, group, len(codes), columns, codes, universe, parts, part_of, levels=named, form=form)
 
 
 def _subset(universe: Universe, constraint: Subset) -> RowFamily:
@@ -248,7 +255,7 @@ def _subset(universe: Universe, constraint: Subset) -> RowFamily:
     levels = groupings(universe, constraint.by, str(constraint), constraint.groupings)
     if not mask.any():
         raise InvalidConstraint(f"{constraint} selects no cell. Check the codes against the table's.")
-    return _by(universe, str(constraint), constraint.kind, mask, constraint.by, levels)
+    return _by(universe, constraint, mask, constraint.by, levels)
 
 
 def _areas(universe: Universe, constraint: Areas) -> Iterator[RowFamily]:

@@ -240,6 +240,16 @@ def take_rows(A: fmpz_mat, rows: Sequence[int]) -> fmpz_mat:
     return fmpz_mat(len(rows), A.ncols(), [entry for row in rows for entry in table[row]])
 
 
+def block_diagonal(parts: Sequence[NDArray[Any]]) -> Ints:
+    """A matrix with these along its diagonal."""
+    out = np.zeros((sum(len(part) for part in parts), sum(part.shape[1] for part in parts)), dtype=np.int64)
+    row = column = 0
+    for part in parts:
+        out[row : row + part.shape[0], column : column + part.shape[1]] = part
+        row, column = row + part.shape[0], column + part.shape[1]
+    return out
+
+
 def largest_entry(A: fmpz_mat) -> int:
     """The largest absolute value; 0 for an empty matrix."""
     return max((abs(int(entry)) for entry in A.entries()), default=0)

@@ -66,6 +66,10 @@ class Blocks(Sequence[Block]):
         """(number, shape, how many blocks) of every shape that has blocks."""
         return ((number, shape, count) for number, (shape, count) in enumerate(zip(self.shapes, self.counts, strict=True)) if count)
 
+    def moving_shapes(self) -> Iterator[tuple[int, Shape, int]]:
+        """The same of every shape with blocks that move."""
+        return (found for found in self.used_shapes() if not found[1].is_pinned)
+
     def cells_of(self, number: int) -> Ints:
         """The cells of all blocks of one shape, one block a row, in the order of the blocks."""
         first = self.starts[:-1][self.shape_of == number]
@@ -73,6 +77,12 @@ class Blocks(Sequence[Block]):
             return self.order[None, first[0] : first[0] + self.shapes[number].size]
         cells: Ints = self.order[first[:, None] + np.arange(self.shapes[number].size)]
         return cells
+
+    def block_of(self) -> Ints:
+        """The number of the block of each cell."""
+        out = np.empty(len(self.order), dtype=np.int64)
+        out[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return out
 
     def kinds(self) -> dict[str, int]:
         """How many blocks there are of shapes of each name."""

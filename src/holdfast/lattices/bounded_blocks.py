@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from holdfast.errors import NoTableWithin
 from holdfast.invariants.rows import Kept
 from holdfast.lattices.blocks import Block, Blocks
-from holdfast.lattices.shapes import Bounded, Free, Pinned, Shape, Whole
+from holdfast.lattices.shapes import Bounded, Free, Shape, Whole
 from holdfast.lattices.shapes.bounded import Bound
 from holdfast.lattices.shapes.shape import MAX_DENSE, UNBOUNDED, Ints
 from holdfast.tables.universe import Universe
@@ -54,18 +54,17 @@ def bounded_blocks(blocks: Blocks, given: Inequalities) -> Blocks:
 
     Guarantees:  the law of tables within the bounds that the kept totals of one table allow factorises over these blocks.
     """
-    block_of = np.empty(len(blocks.order), dtype=np.int64)
-    block_of[blocks.order] = np.repeat(np.arange(len(blocks)), np.diff(blocks.starts))
+    block_of = blocks.block_of()
     given = replace(given, rows=tuple(row for row in given.rows if not _is_fixed(blocks, block_of, row)))
     made = _Made()
-    free = [blocks.order[blocks.starts[b] : blocks.starts[b + 1]] for b in range(len(blocks)) if _is_free(blocks, b)]
+    free = [blocks.order[blocks.starts[b] : blocks.starts[b + 1]] for b, s in enumerate(blocks.shape_of) if blocks.shapes[s].is_free]
     loose = np.concatenate([np.zeros(0, dtype=np.int64), *free])  # every free cell is a piece of its own
     piece_of = block_of.copy()
     piece_of[loose] = len(blocks) + np.arange(len(loose))
     joined = _join_groups(piece_of, given)
     for number, shape, _ in blocks.used_shapes():
         cells = blocks.cells_of(number)
-        if isinstance(shape, Free):
+        if shape.is_free:
             cells, shape = cells.reshape(-1, 1), Free(1)
         alone = ~np.isin(piece_of[cells[:, 0]], list(joined))
         made.add_all(shape, cells[alone], given)
@@ -86,18 +85,14 @@ def _is_fixed(blocks: Blocks, block_of: Ints, row: tuple[Ints, Ints, int]) -> bo
 
 def _fixes(block: Block, cells: Ints, coefficients: Ints) -> bool:
     shape = block.shape
-    if isinstance(shape, Free | Pinned):
-        return isinstance(shape, Pinned)
+    if shape.is_free or shape.is_pinned:
+        return shape.is_pinned
     if shape.size * shape.dimension > MAX_DENSE:
         return False
     values = np.zeros(shape.size, dtype=object)
     place = {cell: i for i, cell in enumerate(block.cells.ravel().tolist())}
     values[[place[cell] for cell in cells.tolist()]] = coefficients
     return not (values @ shape.basis().astype(object)).any()
-
-
-def _is_free(blocks: Blocks, block: int) -> bool:
-    return isinstance(blocks.shapes[blocks.shape_of[block]], Free)
 
 
 def _join_groups(piece_of: Ints, given: Inequalities) -> dict[int, tuple[int, list[int]]]:
@@ -153,7 +148,7 @@ class _Made:
         """Blocks of one shape, one a row."""
         if not len(cells):
             return
-        if isinstance(shape, Pinned):
+        if shape.is_pinned:
             self._add([shape], np.zeros(len(cells), dtype=np.int64), cells)
             return
         bounds = np.concatenate([given.lower[cells], given.upper[cells]], axis=1)

@@ -127,11 +127,7 @@ class _Builder:
 
 
 def find_blocks(
-    n_cells: int,
-    groups: Sequence[Ints],
-    counts: Sequence[int],
-    linear: csr_array | None,
-    named: Named | None = None,
+    n_cells: int, groups: Sequence[Ints], counts: Sequence[int], linear: csr_array | None, named: Named | None = None
 ) -> Blocks:
     """Split the cells into blocks and classify each.
 
@@ -460,13 +456,7 @@ def finest_split(A: Matrix) -> list[tuple[int, ...]]:
     A cell under no invariant is a part of its own, and so is a cell that never moves. Parts are sorted, and ordered by their first column.
 
     Guarantees:  L is the direct sum of the L_J, and no part can be divided further. RequestTooLarge where a basis would take too long.
-    Proof:       the parts are the connected components of the row supports of the reduced row echelon form R of A over Q.
-                 (1) Each row of R lies in one component, so S is the sum of the S_J; hence A z = 0 iff every piece z_J satisfies the rows
-                 in J, that is, iff every z_J is in L.
-                 (2) Let L be the direct sum of the L_J for any partition. L spans the complement of S, so S is the sum of the S_J too.
-                 Write the echelon forms of the S_J below one another, padded with zeros and sorted by leading column: leading entries
-                 are 1, and a leading column of one part is zero in the rows of the others. So this is a reduced echelon form of S, and by
-                 uniqueness it is R. Every row of R then lies in one part, and so does every component.
+    Method:      the connected components of the row supports of the reduced row echelon form of A over Q ([theory R1] (a)).
     """
     matrix = as_matrix(A)
     if matrix.ncols() and has_independent_columns(matrix):

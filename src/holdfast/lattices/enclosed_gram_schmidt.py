@@ -162,7 +162,7 @@ def _improve(gram: fmpz_mat, known: GramEnclosure | None, goal: int) -> GramEncl
     while True:
         products, square = _products(gram, inverse)
         diagonal = [int(square[i, i]) for i in range(m)]
-        epsilon, least = _largest_off_diagonal(square), min(diagonal)
+        epsilon, least = int(np.abs(np.tril(square, -1)).max(initial=0)), min(diagonal)
         if least <= 0 or 6 * m * epsilon > least:
             raise TooIllConditioned
         z = Fraction(3 * epsilon, least)
@@ -210,10 +210,6 @@ def _products(gram: fmpz_mat, inverse: Objects) -> tuple[Objects, Objects]:
     lower = as_flint(inverse)
     products = gram * lower.transpose()
     return as_objects(products), as_objects(lower * products)
-
-
-def _largest_off_diagonal(square: Objects) -> int:
-    return int(np.abs(np.tril(square, -1)).max(initial=0))
 
 
 def _newton(inverse: Objects, bits: int, square: Objects, diagonal: Sequence[int], wanted: int) -> Objects:

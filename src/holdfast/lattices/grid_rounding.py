@@ -6,7 +6,7 @@ first; they depend on the kept totals A t alone, and are right wherever integers
 
     free, pinned      every cell by itself
     one sum           the total, then cell after cell: what is left of the total's error is shared out among the cells not yet done
-    grid, levels      from coarse level vectors to fine ones, kept ones among them, the same along every axis ([theory R20])
+    grid, levels      from coarse level vectors to fine ones, kept ones among them, as under one sum along every axis ([theory R20])
     general           class totals by dense nearest plane, then the cells of every class as one sum ([theory R19])
 
 Everything is held in integers: T = Q t, Q a common denominator of a block's values.
@@ -14,13 +14,13 @@ Everything is held in integers: T = Q t, Q a common denominator of a block's val
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 from math import lcm, prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from holdfast.lattices import algebra
 from holdfast.lattices.gram_schmidt import GramSchmidt, gram_schmidt
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Pinned, Shape
-from holdfast.lattices.shapes.levels import LevelVector, maximal
+from holdfast.lattices.shapes.levels import LevelVector
 from holdfast.lattices.trees import Tree
 
 Whole: TypeAlias = NDArray[Any]
@@ -107,7 +107,7 @@ def displacement(lattice: Lattice, weights: NDArray[np.int64], *, totals_kept: b
     for number, shape, _ in lattice.blocks.used_shapes():
         cells = lattice.blocks.cells_of(number)
         for w in weights[cells[weights[cells].any(axis=1)]]:
-            for numerators, denominators in _along(shape, w.astype(object), not totals_kept):
+            for numerators, denominators in WAYS[type(shape)].along(shape, shape.apply_signs(w.astype(object)), not totals_kept):
                 whole -= int((-abs(numerators) * 2**64 // denominators).sum())  # each rounded up
     return Fraction(whole, 1 << 65)
 
@@ -125,16 +125,7 @@ def _round_values(shape: Shape, values: Sequence[Fraction]) -> Whole:
     if Q.bit_length() > MOST_BITS:
         raise RequestTooLarge("The answers have no common denominator of reasonable size. Give decimals or floating-point numbers.")
     T = np.array([int(value * Q) for value in values], dtype=object)
-    if isinstance(shape, Free | Pinned):
-        return np.asarray(nearest(T, Q))
-    if isinstance(shape, OneSum):
-        signs = np.array(shape.signs or (1,) * shape.size, dtype=object)
-        T = signs * T
-        return signs * _line(T, Q, nearest(T.sum(), Q), [1] * shape.size)
-    if isinstance(shape, Grid | Levels):
-        return _level_by_level(_as_levels(shape), T, Q)
-    assert isinstance(shape, General), shape
-    return _by_classes(shape, T, Q)
+    return shape.apply_signs(WAYS[type(shape)].round(shape, shape.apply_signs(T), Q))
 
 
 def _line(T: Whole, Q: int, total: int, weights: Sequence[int]) -> Whole:
@@ -161,8 +152,9 @@ def _table(T: Whole, Q: int, sums: list[Any], weights: list[list[int]]) -> Whole
     return out
 
 
-def _level_by_level(shape: Levels, T: Whole, Q: int) -> Whole:
+def _level_by_level(given: Grid | Levels, T: Whole, Q: int) -> Whole:
     """The sums at every level vector, kept ones among them: a vector's depend on its own and on those of coarser vectors only."""
+    shape = given.as_levels
     tables: dict[LevelVector, Whole] = {}
     for s in shape.vectors():
         target = shape.sums(T, s)
@@ -210,26 +202,15 @@ def _class_frame(shape: General) -> GramSchmidt:
     return gram_schmidt(np.concatenate([kernel, complement], axis=1), [common // size for size in shape.class_sizes])
 
 
-def _as_levels(shape: Grid | Levels) -> Levels:
-    if isinstance(shape, Levels):
-        return shape
-    axes = len(shape.axes)
-    kept = maximal(tuple(tuple(int(axis != k) for axis in range(axes)) for k in range(axes)))
-    return Levels(tuple(Tree.plain(places) for places in shape.axes), kept)
-
-
 # ---- how far it moves
 
 
 @lru_cache(maxsize=256)
 def _movement(shape: Shape) -> RoundingMovement:
-    if isinstance(shape, Free | Pinned):
-        return RoundingMovement(Fraction(shape.dimension), Fraction(shape.dimension))
-    if isinstance(shape, OneSum):
-        return _within(shape.size)
-    if isinstance(shape, Grid | Levels):
-        return _levels_movement(_as_levels(shape))
-    assert isinstance(shape, General), shape
+    return WAYS[type(shape)].movement(shape)
+
+
+def _classes_movement(shape: General) -> RoundingMovement:
     frame, common = _class_frame(shape), lcm(*shape.class_sizes)
     sizes = np.array(shape.class_sizes, dtype=object)
     inside = [_within(size) for size in shape.class_sizes]
@@ -246,10 +227,11 @@ def _within(size: int) -> RoundingMovement:
     return RoundingMovement(Fraction(2 * (size - 1)), size - 1 + _add([Fraction(1, k) for k in range(1, size)]))
 
 
-def _levels_movement(shape: Levels) -> RoundingMovement:
+def _levels_movement(given: Grid | Levels) -> RoundingMovement:
     """The b* of a free level vector are products over its axes of 1_c / w_c - 1_later / w_later, c a child but the last of its siblings,
     and of 1 / n on an axis at level 0.
     """
+    shape = given.as_levels
     l1, l2_squared = Fraction(0), Fraction(0)
     for s in shape.free():
         axes = [k for k, level in enumerate(s) if level]
@@ -272,30 +254,29 @@ def _contrasts(tree: Tree, level: int) -> tuple[int, Fraction]:
     return len(terms), _add(terms)
 
 
-def _along(shape: Shape, w: Whole, outside: bool) -> Iterator[tuple[Whole, Whole]]:
-    """w . b*_i as numerators and denominators: over the directions of L, and those outside it where it is asked."""
-    if isinstance(shape, Free | Pinned):
-        if outside or isinstance(shape, Free):
-            yield w, np.ones(len(w), dtype=object)
-    elif isinstance(shape, OneSum):
-        signed = w if shape.signs is None else w * np.array(shape.signs, dtype=object)
-        yield from _along_levels(Levels((Tree.plain(shape.size),), ((0,),)), signed, outside)
-    elif isinstance(shape, Grid | Levels):
-        yield from _along_levels(_as_levels(shape), w, outside)
-    else:
-        assert isinstance(shape, General), shape
-        frame, common = _class_frame(shape), lcm(*shape.class_sizes)
-        parts = np.split(w, np.cumsum(shape.class_sizes)[:-1])
-        totals = np.array([part.sum() for part in parts], dtype=object)
-        used = frame.dimension if outside else shape.class_dimension
-        along = [int(frame.integral_vectors[i] @ totals) for i in range(used)]
-        yield np.array(along, dtype=object), np.array([common * frame.determinants[i] for i in range(used)], dtype=object)
-        for part in parts:
-            yield _less_later(part, Tree.plain(len(part)), 1, 0)
+Along: TypeAlias = Iterator[tuple[Whole, Whole]]
+"""w . b*_i as numerators and denominators: over the directions of L, and those outside it where it is asked."""
 
 
-def _along_levels(shape: Levels, w: Whole, outside: bool) -> Iterator[tuple[Whole, Whole]]:
+def _along_cells(shape: Free | Pinned, w: Whole, outside: bool) -> Along:
+    if outside or shape.is_free:
+        yield w, np.ones(len(w), dtype=object)
+
+
+def _along_classes(shape: General, w: Whole, outside: bool) -> Along:
+    frame, common = _class_frame(shape), lcm(*shape.class_sizes)
+    parts = np.split(w, np.cumsum(shape.class_sizes)[:-1])
+    totals = np.array([part.sum() for part in parts], dtype=object)
+    used = frame.dimension if outside else shape.class_dimension
+    along = [int(frame.integral_vectors[i] @ totals) for i in range(used)]
+    yield np.array(along, dtype=object), np.array([common * frame.determinants[i] for i in range(used)], dtype=object)
+    for part in parts:
+        yield _less_later(part, Tree.plain(len(part)), 1, 0)
+
+
+def _along_levels(given: OneSum | Grid | Levels, w: Whole, outside: bool) -> Along:
     """Means over the units of a level vector, less those of later siblings along every axis."""
+    shape = given.as_levels
     for s in shape.vectors() if outside else shape.free():
         numerators, denominators = shape.sums(w, s), np.ones((), dtype=object)
         for axis, (tree, level) in enumerate(zip(shape.trees, s, strict=True)):
@@ -318,6 +299,25 @@ def _less_later(sums: Whole, tree: Tree, level: int, axis: int) -> tuple[Whole, 
             denominators.append(sizes[unit] * places)
     made = np.array(numerators, dtype=object).reshape(-1, *table.shape[1:])
     return np.moveaxis(made, 0, axis), np.array(denominators, dtype=object)
+
+
+class Way(NamedTuple):
+    """How blocks of one shape are rounded, and what that does to distances and sums."""
+
+    round: Callable[[Any, Whole, int], Whole]
+    movement: Callable[[Any], RoundingMovement]
+    along: Callable[[Any, Whole, bool], Along]
+
+
+WAYS: dict[type[Shape], Way] = {
+    **dict.fromkeys(
+        (Free, Pinned),
+        Way(lambda _, T, Q: np.asarray(nearest(T, Q)), lambda shape: RoundingMovement(*2 * (Fraction(shape.dimension),)), _along_cells),
+    ),
+    OneSum: Way(lambda _, T, Q: _line(T, Q, nearest(T.sum(), Q), [1] * len(T)), lambda shape: _within(shape.size), _along_levels),
+    **dict.fromkeys((Grid, Levels), Way(_level_by_level, _levels_movement, _along_levels)),
+    General: Way(_by_classes, _classes_movement, _along_classes),
+}
 
 
 def _add(terms: Sequence[Fraction]) -> Fraction:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,18 +15,16 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
-from holdfast.invariants.constraints import Constraint
+from holdfast.invariants.constraints import Constraint, Margin
 from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
-from holdfast.lattices import algebra
+from holdfast.lattices import algebra, components, levels
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.components import Named, find_blocks
 from holdfast.lattices.levels import Misfit
-from holdfast.lattices.margins import check_margins, smallest_secret
 from holdfast.lattices.norms import Norm, NormName, norm_of
-from holdfast.lattices.reduction import reduce_margins, reduce_nested
+from holdfast.lattices.reduction import largest_sets, reduce_margins, reduce_nested
 from holdfast.lattices.redundancy import check_values, redundant_names
-from holdfast.lattices.shapes import Free
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
@@ -191,7 +191,7 @@ class Lattice:
     @property
     def free_cells(self) -> int:
         """Number of cells under no kept sum."""
-        return sum(shape.size * count for _, shape, count in self.blocks.used_shapes() if isinstance(shape, Free))
+        return sum(shape.size * count for _, shape, count in self.blocks.used_shapes() if shape.is_free)
 
     def one_can_move(self) -> bool:
         """Whether e_i - e_j is a move for some two cells, that is, whether their columns of kept sums are equal.
@@ -253,7 +253,8 @@ def lattice(universe: Universe | Table, keep: Iterable[Constraint]) -> Lattice:
     stated = keep if isinstance(keep, Constraint) else tuple(keep)
     check_margins(own, stated)
     kept = compile_rows(own, stated)
-    check_values(kept)
+    if kept.linear:
+        check_values(kept)
     made = Lattice.from_kept(kept)
     if made.dimension == 0:
         raise NothingLeft("The kept totals fix every cell, so nothing is left to protect. Keep fewer totals, or publish without noise.")
@@ -324,3 +325,51 @@ def _stack(parts: Sequence[csr_array]) -> csr_array | None:
     from scipy.sparse import csr_array, vstack
 
     return csr_array(vstack(parts, format="csr", dtype=np.int64))
+
+
+def smallest_secret(sizes: Mapping[str, int], margins: Iterable[Sequence[str]]) -> int | None:
+    """The smallest secret of margins kept on a full product of axes, in closed form, no Smith form needed ([theory T3]): 2^t, t the size of
+    the smallest set of axes inside no kept margin. It is the l1 length and the squared l2 length of the shortest move.
+
+    None where every set is inside a margin: no move is left. Axes of size one take part in no move and are left out.
+    """
+    axes = [axis for axis, size in sizes.items() if size > 1]
+    kept = [set(margin) for margin in margins]
+    for t in range(len(axes) + 1):
+        if any(not any(set(chosen) <= margin for margin in kept) for chosen in combinations(axes, t)):
+            return int(2**t)
+    return None
+
+
+def check_margins(universe: Universe, stated: Constraint | Sequence[Constraint]) -> None:
+    """Refuse margins of a full product that cannot be looked at, before they are compiled."""
+    if isinstance(stated, Constraint) or not universe.is_product or not all(isinstance(one, Margin) for one in stated):
+        return
+    columns = {frozenset(one.columns) for one in stated if isinstance(one, Margin)}
+    sizes = {column: universe.code_count(column) for column in universe.columns}
+    if not frozenset().union(*columns) <= sizes.keys():  # levels of hierarchies, or mistakes
+        return
+    varied = {column for column, size in sizes.items() if size > 1}
+    _check_largest(sizes, largest_sets(own & varied for own in columns))
+
+
+def _check_largest(sizes: Mapping[str, int], largest: Collection[frozenset[str]]) -> None:
+    """RequestTooLarge where `find_blocks` would come to it in the end: decided from the columns alone, before thousands of margins are
+    looked at cell by cell.
+
+    Given:       margins of which none goes by all the columns of another; `sizes` of the axes.
+    Proof:       cells that agree on the columns of all margins are linked with each other and with no others. So a component has the other
+                 axes, which are a product; margins on it are told apart by their other columns, and its cells by all columns of margins. It
+                 is a grid where the margins leave out each axis once.
+    """
+    common = frozenset.intersection(*largest) if largest else frozenset()
+    axes = {name: size for name, size in sizes.items() if size > 1 and name not in common}
+    own = [margin & axes.keys() for margin in largest]
+    if len(own) <= components.FEW_FAMILIES or 2 ** len(axes) <= levels.MOST_VECTORS:
+        return
+    told = frozenset().union(*own)
+    is_grid = told == axes.keys() and sum(len(axes) - len(margin) for margin in own) == len(axes)
+    if is_grid or prod(axes[name] for name in told) <= components.LARGEST_SEARCHED:
+        return
+    sums = sum(prod(axes[name] for name in margin) for margin in own)
+    components.check_gram(min(sums, prod(axes.values())))

@@ -298,7 +298,7 @@ def _split(trees: list[Tree], kept: tuple[LevelVector, ...], common: LevelVector
     for units in product(*(range(len(b) - 1) for b in bounds)):
         own = cells[tuple(slice(b[u], b[u + 1]) for b, u in zip(bounds, units, strict=True))]
         for shape, order in _pieces([tree.below(level, u) for tree, level, u in zip(trees, common, units, strict=True)], inner, own):
-            if isinstance(shape, Pinned):
+            if shape.is_pinned:
                 pinned.append(order)
             else:
                 pieces.append((shape, order))

@@ -5,8 +5,8 @@ f of another, and comes before f in the order of (size, constraint), then g's ce
 Since every row only ever loses rows that come before it in that order, the change of rows is unitriangular: rows before and after span
 the same integer space. A group left without cells was implied by others: a redundant row. Of equal sets the one stated first stays.
 
-There are two ways with one result. `_by_pairs` compares every two families, cell by cell: the best for a few families of many groups.
-`_by_rows` looks at each different set once and only at sets that may lie in it: nearly linear in the families, however many there are.
+There are two ways with one result. `reduce_by_pairs` compares every two families, cell by cell: the best for a few families of many groups.
+`reduce_by_rows` looks at each different set once and only at sets that may lie in it: nearly linear in the number of families.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEW_FAMILIES = 24
 """Families up to which every two are compared."""
 MOST_ROWS = 1 << 18
 """Groups up to which they are looked at one by one."""
-_PROBES = 16
+PROBES = 16
 """Cells of a set that are looked at before all of them are: few sets that do not lie in another one get further."""
 
 _NO_CELLS: Ints = np.zeros(0, dtype=np.int64)
@@ -49,7 +49,7 @@ def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
     Guarantees:  the rows left and the rows given span the same space over the integers.
     """
     rows = sum({id(family): count for family, count in zip(families, counts, strict=True)}.values())
-    groups = _by_rows(families, counts) if len(families) > FEW_FAMILIES and rows <= MOST_ROWS else _by_pairs(families, counts)
+    groups = reduce_by_rows(families, counts) if len(families) > FEW_FAMILIES and rows <= MOST_ROWS else reduce_by_pairs(families, counts)
     found: dict[tuple[int, int], Ints] = {}  # of families that are one array, once
     for group, count in zip(groups, counts, strict=True):
         if (id(group), count) not in found:
@@ -80,7 +80,7 @@ def largest_sets(given: Iterable[frozenset[str]]) -> set[frozenset[str]]:
     return {own for own, mask in masks.items() if np.count_nonzero((known & mask) == mask) == 1}
 
 
-def _by_pairs(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
+def reduce_by_pairs(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
     """Every two families compared: time linear in cells for each pair."""
     groups = list(families)
     sizes = [_sizes(family, count) for family, count in zip(families, counts, strict=True)]
@@ -105,7 +105,7 @@ def _by_pairs(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
     return groups
 
 
-def _by_rows(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
+def reduce_by_rows(families: Sequence[Ints], counts: Sequence[int]) -> list[Ints]:
     """The same, set by set.
 
     Proof:  by pairs, a set f of family F loses, in the order of families, each set g of other families that lies in what is left of f,
@@ -174,14 +174,14 @@ class _Sets:
         degree = np.zeros(n_cells, dtype=np.int64)
         for cells in self._parts:
             degree[cells] += 1
-        rarest, probes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, _PROBES), dtype=np.int64)]
+        rarest, probes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, PROBES), dtype=np.int64)]
         shared = [np.zeros(0, dtype=np.bool_)]
         for some in self._pieces():
             lengths, every = np.array([len(cells) for cells in some]), np.concatenate(some)
             starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
             rarest.append(np.minimum.reduceat(degree[every] * n_cells + every, starts) % n_cells)
             shared.append(np.maximum.reduceat(degree[every], starts) > 1)
-            probes.append(every[starts[:, None] + (np.arange(_PROBES)[None, :] * lengths[:, None]) // _PROBES])
+            probes.append(every[starts[:, None] + (np.arange(PROBES)[None, :] * lengths[:, None]) // PROBES])
         under = np.concatenate(rarest)
         self._order = np.argsort(under, kind="stable")
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(under, minlength=n_cells))])
@@ -241,7 +241,7 @@ class _Sets:
 
     def _probe(self, candidates: Ints, left: NDArray[np.bool_]) -> Ints:
         """Those of which all probes are left; of a set of few cells these are all of its cells."""
-        for probe in range(_PROBES):
+        for probe in range(PROBES):
             if not len(candidates):
                 break
             candidates = candidates[left[self._probes[candidates, probe]]]

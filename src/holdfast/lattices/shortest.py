@@ -1,19 +1,10 @@
 """Shortest nonzero vectors in l1 and l2: the smallest secret that kept totals leave, exact by search or as a proven bound.
 
-Legend: B is d x m, columns b_1..b_m a basis of the lattice L (LLL-reduced first); b*_i their Gram-Schmidt vectors; d_i = |b*_1|^2 ...
-|b*_i|^2 the Gram determinants, d_0 = 1; e_i = d_{i-1} b*_i. The d_i, the e_i and g_ij = <e_i, b_j> are integers (Bareiss elimination).
-For z = sum v_j b_j put t_i = <e_i, z> = v_i d_i + sum_{j>i} v_j g_ij; then |z|_2^2 = sum_i t_i^2 / (d_{i-1} d_i).
-
-The search fixes v_m, v_{m-1}, ... in turn, v before -v. A branch is left only when one of these proves that it holds no z within the limit:
-
-(1) l2. sum_{j>=i} t_j^2 / (d_{j-1} d_j) <= |z|_2^2. The terms are rounded DOWN to multiples of 2^-32, so the sum never exceeds the truth.
-(2) l1, by the ball. |z|_2^2 <= |z|_inf |z|_1 <= c |z|_1^2, where c <= 1 comes from vectors w orthogonal to L: from
-    |w_j| |z_j| <= sum_{i != j} |w_i| |z_i| <= M (|z|_1 - |z_j|), M = max_{i != j} |w_i|, follows |z_j| <= M / (M + |w_j|) |z|_1.
-    (|z|_2^2 <= |z|_1 holds only for entries in {-1, 0, 1}; it is not used.) So |z|_1 <= T needs |z|_2^2 <= floor(c T^2): (1) applies.
-(3) l1, by Hoelder. For integers a_j the vector w = sum_{j>=i} a_j e_j is orthogonal to b_1..b_{i-1}, so <w, z> = sum_{j>=i} a_j t_j is
-    known before v_1..v_{i-1} are, and |z|_1 >= <w, z> / |w|_inf. Any a_j are correct; those near 2^32 t_j / (d_{j-1} d_j) point along
-    what is known of z, which gives a strong bound.
-(4) Parity. |z|_1 and |z|_2^2 have the parity of sum z_i. If every column of B has an even sum, all lengths are even.
+Legend, the four bounds and their proofs: [theory T4]. e_i = d_{i-1} b*_i; the d_i, the e_i and g_ij = <e_i, b_j> are integers (Bareiss
+elimination), t_i = <e_i, z> = v_i d_i + sum_{j>i} v_j g_ij. The search fixes v_m, v_{m-1}, ... in turn, v before -v. In bound (1) terms are
+rounded DOWN to multiples of 2^-32, so the sum never exceeds the truth. By (2) |z|_1 <= T needs |z|_2^2 <= floor(c T^2): (1) applies. In (3)
+w = sum_{j>=i} a_j e_j with integers a_j: any are correct; those near 2^32 t_j / (d_{j-1} d_j) point along what is known of z, which gives a
+strong bound.
 """
 
 from __future__ import annotations
@@ -86,7 +77,7 @@ def shortest_vector(B: Matrix, norm: NormName | Norm, *, nodes: int = NODES) -> 
 
 
 def entry_share(B: Matrix) -> Fraction:
-    """A number c <= 1 with |z|_inf <= c |z|_1 for all z in the lattice, hence |z|_2^2 <= c |z|_1^2 (module docstring, (2))."""
+    """A number c <= 1 with |z|_inf <= c |z|_1 for all z in the lattice, hence |z|_2^2 <= c |z|_1^2 ([theory T4], (2))."""
     basis = as_matrix(B)
     orthogonal = reduced_basis(kernel_basis(basis.transpose())).transpose().tolist()
     shares = [Fraction(1)] * basis.nrows()

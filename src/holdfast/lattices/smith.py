@@ -10,16 +10,7 @@ from typing import NamedTuple
 
 from flint import fmpz_mat
 
-from holdfast.lattices.algebra import (
-    Matrix,
-    as_matrix,
-    complement_and_kernel,
-    identity,
-    largest_entry,
-    reduced_basis,
-    solve,
-    take_rows,
-)
+from holdfast.lattices.algebra import Matrix, as_matrix, complement_and_kernel, identity, largest_entry, reduced_basis, solve, take_rows
 from holdfast.lattices.long_calls import long_call
 
 
@@ -58,7 +49,7 @@ def _smith(matrix: fmpz_mat) -> Smith:
     for i, entry in enumerate(diagonal):
         D[i, i] = entry
     result = Smith(U, D, V)
-    _check(matrix, result)
+    check_smith(matrix, result)
     return result
 
 
@@ -137,7 +128,7 @@ def _beside(left: fmpz_mat, right: fmpz_mat) -> fmpz_mat:
     return _stack(left.transpose(), right.transpose()).transpose()
 
 
-def _check(A: fmpz_mat, result: Smith) -> None:
+def check_smith(A: fmpz_mat, result: Smith) -> None:
     """Raise AssertionError unless the result is what `smith` promises: a mistake here is ours, and must not reach a release."""
     U, D, V = result
     if U * A * V != D:

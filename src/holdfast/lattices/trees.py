@@ -54,6 +54,16 @@ class Tree:
             parent = unit
         return cls(tuple(children)), order
 
+    def put_last(self, leaf: int) -> Tree:
+        """The tree with the units that hold a leaf last among the children of their unit."""
+        order, out = [0], []
+        for level, children in enumerate(self.children):
+            out.append(tuple(children[unit] for unit in order))
+            starts, path = self.starts(level).tolist(), int(self.unit_of(level + 1)[leaf])
+            below = [range(starts[unit], starts[unit + 1]) for unit in order]
+            order = [child for group in below for child in (*(one for one in group if one != path), *([path] if path in group else []))]
+        return Tree(tuple(out))
+
     @property
     def depth(self) -> int:
         return len(self.children)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
-from holdfast.lattices.shapes import Free, General, Levels, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Shape
 from holdfast.laws import moments, tails
 from holdfast.laws.tails import sum_upwards
 from holdfast.laws.target import ON_THE_LATTICE, Field, Reads, Target, Variance, number_field
@@ -56,9 +56,9 @@ class Gaussian(Target):
 
     def block_variance(self, shape: Shape) -> Variance:
         """The continuous form, which is never too small: the law is sub-Gaussian with proxy sigma in every direction ([theory R7])."""
-        if isinstance(shape, Free):
+        if shape.is_free:
             return Variance(DiscreteGaussian(self.sigma_squared).variance(), relative_error=1e-15)
-        if isinstance(shape, General) and shape.dimension <= MATRIX_DIMENSION:
+        if _is_small_general(shape):
             frame, _ = np.linalg.qr(shape.reduced_basis().astype(np.float64))
             return Variance(0.0, float(self.sigma_squared) * frame @ frame.T, "upper bound")
         return Variance(float(self.sigma_squared), None, "upper bound")
@@ -100,9 +100,9 @@ class L1Laplace(Laplace):
     norm = L1
 
     def block_variance(self, shape: Shape) -> Variance | None:
-        if isinstance(shape, Free):
+        if shape.is_free:
             return Variance(moments.free_laplace_variance(self.epsilon), relative_error=1e-14)
-        if isinstance(shape, OneSum):
+        if shape.is_one_sum:
             cell, error = moments.one_sum_laplace_variance(shape.size, self.epsilon)
             return Variance(cell * shape.size / (shape.size - 1), relative_error=error)
         return None
@@ -143,16 +143,15 @@ class Rounded(Target):
 
     def block_variance(self, shape: Shape) -> Variance | None:
         spread = moments.free_laplace_variance(self.epsilon)
-        if isinstance(shape, Free):
+        if shape.is_free:
             return Variance(spread, relative_error=1e-14)
-        if isinstance(shape, OneSum):  # a random subset: variance f (1 - f) of each cell, and all cells are alike
+        if shape.is_one_sum:  # a random subset: variance f (1 - f) of each cell, and all cells are alike
             rounding = moments.fraction_variance(shape.axes, self.epsilon)
             return Variance(spread + rounding / (1 - 1 / shape.size), relative_error=1e-12)
-        if isinstance(shape, Levels) or (
-            isinstance(shape, General) and shape.dimension > MATRIX_DIMENSION
-        ):  # nearest plane: a coin of variance 1/4 at most along every Gram-Schmidt vector
-            return Variance(spread, None, "upper bound", rounding=0.25)
-        return None
+        if shape.is_irreducible or _is_small_general(shape):
+            return None
+        # nearest plane: a coin of variance 1/4 at most along every Gram-Schmidt vector
+        return Variance(spread, None, "upper bound", rounding=0.25)
 
 
 def rounding_radius(lattice: Lattice) -> float:
@@ -160,18 +159,18 @@ def rounding_radius(lattice: Lattice) -> float:
     (sum |b*_i|^2)^(1/2), and a reduced basis has |b*_i| <= |b_i|.
     """
     blocks = lattice.blocks
-    squares = (_rounding_square(shape) * int(count) for shape, count in zip(blocks.shapes, blocks.counts, strict=True) if count)
+    squares = (_rounding_square(shape) * count for _, shape, count in blocks.used_shapes())
     return math.sqrt(math.fsum(squares))
 
 
+def _is_small_general(shape: Shape) -> bool:
+    return 0 < shape.dense_dimension <= MATRIX_DIMENSION
+
+
 def _rounding_square(shape: Shape) -> float:
-    if isinstance(shape, Pinned | Free):
-        return 0.0
-    if isinstance(shape, Levels) or (isinstance(shape, General) and shape.dimension > MATRIX_DIMENSION):
-        return shape.rounding_square()
-    if isinstance(shape, General):
+    if _is_small_general(shape):
         return float((shape.reduced_basis().astype(np.float64) ** 2).sum())
-    return shape.size * (1.0 if len(shape.axes) <= 2 else 2.0 ** len(shape.axes))
+    return shape.rounding_square()
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,11 @@ class LevelGaussian(Target):
         _, finest = max((mask, share) for height, mask, share in self.measured if height == 0)
         return tails.gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
 
+    def form(self, shape: Shape) -> LevelVariances:
+        """The continuous form of a block's noise. All blocks that this law draws have the shape of units."""
+        assert isinstance(shape, Units)
+        return LevelVariances(shape, self.weights(shape))
+
     def block_variance(self, shape: Shape) -> Variance:
         """The continuous form, which is never too small."""
-        assert isinstance(shape, Units)
-        return Variance(0.0, None, "upper bound", form=LevelVariances(shape, self.weights(shape)))
+        return Variance(0.0, None, "upper bound", form=self.form(shape))

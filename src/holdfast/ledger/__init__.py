@@ -19,10 +19,11 @@ What it does not protect against.
   not know of each other.
 """
 
-from holdfast.ledger.account import Balance
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event
 from holdfast.ledger.embedded import NewLedger
 from holdfast.ledger.ledger import Ledger
-from holdfast.ledger.values import Charge, Grant, Reservation, largest_rho
+from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.values import Charge, Grant, largest_rho
 
-__all__ = ["Balance", "Charge", "Event", "Grant", "Ledger", "NewLedger", "Reservation", "largest_rho"]
+__all__ = ["Balance", "Charge", "Event", "Grant", "Ledger", "NewLedger", "ReleaseFacts", "Reservation", "largest_rho"]

@@ -9,12 +9,9 @@ Limits are fixed when they are granted, and a release is refused where the sum w
 epsilon (pure) and of rho (zCDP) are valid for budgets chosen adaptively.
 
 Declared disjoint. Nothing is inferred from codes: two releases overlap unless the later one declares, with a reason, that no person is in
-both (`disjoint.py`). Sum the charges inside each connected component of this graph; spent is the largest of the sums. Why this bounds what
-one person loses: all pairs across components are declared, so a person is in the tables of one component at most, before a change and after
-it. Whoever stays in component k costs at most c_k, its sum. Whoever leaves k for j costs at most half of each charge in k and half of each
-in j, c_k / 2 + c_j / 2 in all, which is at most the larger sum [theory T193]. So parallel composition is used only where all pairs are
-declared: of two disjoint releases that both overlap a third, all three add up, though less may be lost. Releases that a restored copy of
-the ledger had lost overlap all others, since nothing is known of them.
+both (`disjoint.py`). Sum the charges inside each connected component of this graph; spent is the largest of the sums, which bounds what one
+person loses [theory T193]. Of two disjoint releases that both overlap a third, all three add up, though less may be lost. Releases that a
+restored copy of the ledger had lost overlap all others, since nothing is known of them.
 
 So what is left depends on the release that asks: what was granted, less the other charges of the component that it would join. A release
 that declares nothing joins all of them.
@@ -24,24 +21,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from holdfast.errors import BudgetExceeded, HoldfastError, InvalidParameter, LedgerProblem, NoGrant, WrongState
-from holdfast.exact.formatting import format_amount, format_ratio
+from holdfast.display import Json
+from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
+from holdfast.exact.formatting import format_amount
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.disjoint import Disjoint, why_not_disjoint
 from holdfast.ledger.folding import BEFORE, states_in
-from holdfast.ledger.known_facts import check_facts
 from holdfast.ledger.overlaps import Overlaps
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import (
     UNCOUNTED,
     Charge,
     Currency,
     Grant,
-    GrantKind,
-    Reservation,
     State,
     TakenBack,
     largest_rho,
@@ -49,62 +45,6 @@ from holdfast.ledger.values import (
     text_of,
 )
 from holdfast.privacy.conversions import zcdp_epsilon
-
-
-@dataclass(frozen=True)
-class Balance:
-    """Grants to a data set, what is spent and what is left, in one currency; for one person (or what `protect` names) changing cell.
-
-    kind, granted, left: None for an account without a limit. spent counts every release that was not voided before it drew, except
-    `estimated` releases by Markov chains, which have no sum, and `cell_key` releases, which promise nothing that could be added up. For
-    kind "approximate", epsilon and delta are what was granted: all releases together, if they use all of rho, are
-    (epsilon, delta)-differentially private for one person (or what `protect` names).
-
-    all_charges is the sum of all charges, whatever was declared.
-
-    per_distance and smallest_secret are the same sum for two tables that differ by one in one count, and for two tables as near as each
-    release's own kept totals allow; None where a release does not say, and with real-valued answers, which are no counts. Where releases
-    were declared disjoint, both are the largest over components, for a change in the tables of one component: a person who goes from
-    the tables of A to those of B changes one count in each, and costs e_A + e_B of these figures [theory T193].
-    `secret_is_more`: for some release that is farther than one person's move, so that a grant buys more there than it says.
-    """
-
-    dataset: str
-    kind: GrantKind | None
-    protect: str
-    currency: Currency
-    granted: Fraction | None
-    spent: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    recorded: int = 0
-    estimated: int = 0
-    cell_key: int = 0
-    per_distance: Fraction | None = None
-    smallest_secret: Fraction | None = None
-    secret_is_more: bool = False
-    all_charges: Fraction = Fraction(0)
-
-    @property
-    def left(self) -> Fraction | None:
-        """What a release may still cost that joins the component with the largest sum, and no other. One that declares nothing joins all
-        of them: see `left_undeclared`.
-        """
-        return None if self.granted is None else self.granted - self.spent
-
-    @property
-    def left_undeclared(self) -> Fraction | None:
-        """What a release that declares nothing may still cost; the charges of all others then add up."""
-        return None if self.granted is None else max(self.granted - self.all_charges, Fraction(0))
-
-    def to_fields(self) -> dict[str, Any]:
-        """JSON-ready, exact."""
-        numbers = ("granted", "spent", "left", "all_charges", "left_undeclared", "epsilon", "delta", "per_distance", "smallest_secret")
-        return {
-            **{name: getattr(self, name) for name in ("dataset", "kind", "protect", "currency")},
-            **{name: format_ratio(getattr(self, name)) for name in numbers},
-            **{name: getattr(self, name) for name in ("secret_is_more", "recorded", "estimated", "cell_key")},
-        }
 
 
 class Account:
@@ -157,7 +97,7 @@ class Account:
     @property
     def _recorded_protect(self) -> str | None:
         """Whose privacy is counted for releases that no grant was there for."""
-        return self.opened or next((str(release.facts["protect"]) for release in self.releases.values() if release.state == "lost"), None)
+        return self.opened or next((release.facts.protect for release in self.releases.values() if release.state == "lost"), None)
 
     @property
     def _first_grant(self) -> Grant | None:
@@ -181,13 +121,14 @@ class Account:
         """The bound of the module's text on what one person (or what `protect` names) changing cell has lost to all releases together."""
         return self._overlaps.largest(currency or self.currency)
 
-    def charged_beside(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> Fraction:
+    def charged_beside(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> Fraction:
         """What is charged to the other releases of the component that a release with these facts would join, or is in."""
         counted, own = self._counting_releases(), self.release(release_id)
         if own is None or not own.counts:
-            place = 1 + max(self.releases, default=0)
-            named: dict[str, Any] = {"dataset": self.dataset, "release_id": release_id, "head": "", "seq": place, "time": ""}
-            own = Reservation(state="reserved", charge=charge, facts=facts, **named)
+            seq = 1 + max(self.releases, default=0)
+            own = Reservation(
+                dataset=self.dataset, release_id=release_id, state="reserved", charge=charge, facts=facts, head="", seq=seq, time=""
+            )
             counted.append(own)
         part = next(part for part in Overlaps(counted).components() if own.seq in part)
         return sum((self.cost(release.charge) for release in counted if release.seq in part and release.seq != own.seq), Fraction(0))
@@ -242,12 +183,12 @@ class Account:
             "holdfast ledger show lists the names."
         )
 
-    # The rules: each gives the refusal, or None.
+    # The rules: each raises the refusal, a LedgerProblem.
 
-    def check_grant(self, grant: Grant) -> HoldfastError | None:
+    def check_grant(self, grant: Grant) -> None:
         """Refuse a grant that differs from the earlier ones in kind, `protect` or delta."""
         if not self.grants:
-            return None if self._recorded_protect is None else self._check_limit(grant, self._recorded_protect)
+            return self._check_limit(grant)
         first = self.grants[0]
         for name, old, new in (
             ("kind", first.kind, grant.kind),
@@ -256,129 +197,114 @@ class Account:
         ):
             if old != new:
                 was, is_now = (format_amount(cast(Fraction | None, value)) if name == "delta" else repr(value) for value in (old, new))
-                return LedgerProblem(
+                raise LedgerProblem(
                     f"The budget of {self.dataset!r} was granted with {name} {was}. Got {name} {is_now}. Grants of one data set add up, so "
                     "they share kind, protect and delta."
                 )
         if grant.kind == "approximate" and not _is_proved([*self.grants, grant]):
-            return LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
-        return None
+            raise LedgerProblem(f"The grants of {self.dataset!r} together would promise less than the sum of their epsilons.")
 
-    def check_take_back(self, grant: Grant) -> HoldfastError | None:
+    def check_take_back(self, grant: Grant) -> None:
         """A grant goes whole, and only while nothing of it is spent: the others pay for every release."""
         others = [one for one in self.grants if one.seq != grant.seq]
         rest, spent = self.granted - grant.limit, self.spent()
         if spent > rest or (not others and self._counting_releases()):
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
                 f"{format_amount(spent)}, and {format_amount(rest, up=False)} would be granted without it. Only a grant "
                 "that pays for nothing can be taken back."
             )
         if grant.kind == "approximate" and others and not _is_proved(others):
-            return LedgerProblem(f"The other grants of {self.dataset!r} depend on this one. Take back the latest one first.")
-        return None
+            raise LedgerProblem(f"The other grants of {self.dataset!r} depend on this one. Take back the latest one first.")
 
-    def _check_limit(self, grant: Grant, protect: str) -> HoldfastError | None:
-        """A first grant for an account that was opened without a limit: it must pay for what was recorded so far."""
+    def _check_limit(self, grant: Grant) -> None:
+        """A first grant: where the account was opened without a limit, it must pay for what was recorded so far."""
+        protect = self._recorded_protect
+        if protect is None:
+            return
         kinds = {release.charge.kind for release in self._counting_releases()}
         if grant.protect != protect:
-            return LedgerProblem(f"The releases of {self.dataset!r} were recorded per {protect!r}. Got a grant per {grant.protect!r}.")
+            raise LedgerProblem(f"The releases of {self.dataset!r} were recorded per {protect!r}. Got a grant per {grant.protect!r}.")
         if "cell-key" in kinds:
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"A release of {self.dataset!r} was made by the cell key method, which gives no guarantee to count, so no limit "
                 "can be kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
             )
         if "estimated" in kinds:
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"A release of {self.dataset!r} was drawn by a Markov chain. Its estimated promise cannot be added up, so no limit can be "
                 "kept. Give later releases a data set of their own (dataset = ...), and grant that one a budget."
             )
         if grant.kind == "pure" and "zcdp" in kinds:
-            return LedgerProblem(f"A release of {self.dataset!r} has no pure epsilon. Grant rho, or epsilon and delta.")
+            raise LedgerProblem(f"A release of {self.dataset!r} has no pure epsilon. Grant rho, or epsilon and delta.")
         name = grant.currency
         spent = self.spent(name)
         if spent > grant.limit:
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"The releases of {self.dataset!r} that were recorded without a limit cost {name} = {format_amount(spent)} already. Got a "
                 f"grant of {format_amount(grant.limit, up=False)}. Grant at least what is spent."
             )
-        return None
 
     def fit_grant(self, grant: Grant) -> Grant:
         """A further approximate grant, its rho lowered where the two together would else promise less than both epsilons added."""
         if not self.grants or grant.kind != "approximate" or self.grants[0].delta != grant.delta:
             return grant
-        room = largest_rho(self._epsilon_with(grant), self._delta) - self.granted
+        epsilon = sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
+        room = largest_rho(epsilon, cast(Fraction, grant.delta)) - self.granted
         return replace(grant, rho=min(grant.limit, room))
 
-    @property
-    def _delta(self) -> Fraction:
-        return cast(Fraction, self.grants[0].delta)
-
-    def _epsilon_with(self, grant: Grant) -> Fraction:
-        return sum((cast(Fraction, one.epsilon) for one in [*self.grants, grant]), Fraction(0))
-
-    def check_reserve(self, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def check_reserve(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> None:
         """A name that is free, a kind that the grant takes, facts that make sense; the amount is checked by `check_amount`."""
         if not self.takes_releases:
-            return self.no_grant()
+            raise self.no_grant()
         kind = self.grants[0].kind if self.grants else None
         if self._counting[release_id]:
             earlier = next(release for release in reversed(self._counting_releases()) if release.release_id == release_id)
-            return WrongState(
+            raise WrongState(
                 f"The release {release_id!r} of {self.dataset!r} was reserved before and is {earlier.state}. "
                 + ("Resume it, or void it." if earlier.is_open else "Give the new release another id.")
             )
         if kind is not None and charge.kind in UNCOUNTED:
-            return LedgerProblem(UNCOUNTED[charge.kind])
+            raise LedgerProblem(UNCOUNTED[charge.kind])
         if kind == "pure" and charge.epsilon is None:
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
             )
-        if facts.get("protect", self.protect) != self.protect:
-            return LedgerProblem(
-                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts['protect']!r}. "
+        if facts.protect not in (None, self.protect):
+            raise LedgerProblem(
+                f"The account of {self.dataset!r} is per {self.protect!r}. The release promises per {facts.protect!r}. "
                 "Charge it to a data set of its own: dataset = ..."
             )
-        revised = facts.get("revision_of")
-        problem = None if revised is None else self._check_named(revised)
-        return problem or self.check_disjoint(charge, facts)
+        if facts.revision_of is not None:
+            self._check_named(facts.revision_of)
+        self.check_disjoint(charge, facts)
 
-    def _check_named(self, release_id: Any) -> HoldfastError | None:
-        """A release that another one refers to must count in this very account."""
-        named = self.release(release_id) if isinstance(release_id, str) else None
+    def _check_named(self, release_id: str) -> Reservation:
+        """The release that another one refers to, which must count in this very account."""
+        named = self.release(release_id)
         if named is None or not named.counts:
-            return LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
-        return None
+            raise LedgerProblem(f"The release {release_id!r} is not in the account of {self.dataset!r}. Name releases that are.")
+        return named
 
-    def check_disjoint(self, charge: Charge, facts: Mapping[str, Any]) -> HoldfastError | None:
+    def check_disjoint(self, charge: Charge, facts: ReleaseFacts) -> None:
         """A declaration names releases of this account, and [theory T193] covers both sides."""
-        try:
-            declared = Disjoint.of(facts)
-        except InvalidParameter as wrong:
-            return wrong
-        if declared is None:
-            return None
-        if reason := why_not_disjoint(charge, facts):
-            return LedgerProblem(f"This release cannot be declared disjoint from others: {reason}. Leave disjoint out; the charges add up.")
-        for other in declared.releases:
-            problem = self._check_named(other) or self._check_apart(other, facts)
-            if problem is not None:
-                return problem
-        return None
+        if facts.disjoint is None:
+            return
+        if reason := facts.why_not_disjoint(charge):
+            raise LedgerProblem(f"This release cannot be declared disjoint from others: {reason}. Leave disjoint out; the charges add up.")
+        for other in facts.disjoint.releases:
+            self._check_apart(other, facts.revision_of)
 
-    def _check_apart(self, other: str, facts: Mapping[str, Any]) -> HoldfastError | None:
-        named = self.release(other)
-        assert named is not None
-        revised = facts.get("revision_of")
+    def _check_apart(self, other: str, revised: str | None) -> None:
+        named = self._check_named(other)
         if revised is not None and self._revisions_to(revised) & self._revisions_to(other):
             by_way = "" if revised == other else f" (through {revised!r})"
-            return LedgerProblem(f"This release and {other!r} revise one table{by_way}, about the same people. Leave it out of disjoint.")
-        reason = "it was lost, and nothing is known of its table" if named.state == "lost" else why_not_disjoint(named.charge, named.facts)
-        if reason is None:
-            return None
-        return LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
+            raise LedgerProblem(f"This release and {other!r} revise one table{by_way}, about the same people. Leave it out of disjoint.")
+        lost = "it was lost, and nothing is known of its table"
+        reason = lost if named.state == "lost" else named.facts.why_not_disjoint(named.charge)
+        if reason is not None:
+            raise LedgerProblem(f"The release {other!r} cannot be declared disjoint: {reason}. Leave it out; the charges add up.")
 
     def _revisions_to(self, release_id: str) -> set[str]:
         """The release, the one that it revises, the one that this revises, and so on."""
@@ -386,41 +312,39 @@ class Account:
         named = self.release(release_id)
         while named is not None and named.release_id not in names:  # a voided name may be used again, and close a ring
             names.add(named.release_id)
-            revised = named.facts.get("revision_of")
-            named = self.release(revised) if isinstance(revised, str) else None
+            named = None if named.facts.revision_of is None else self.release(named.facts.revision_of)
         return names
 
-    def check_amount(self, asked: Fraction) -> HoldfastError | None:
+    def check_amount(self, asked: Fraction) -> None:
         """Asked of the account with the new release in it: whether what is spent is still granted."""
         granted = self.granted
         if not self.grants or self._overlaps.total(self.currency) <= granted:  # a bound on what is spent, and cheap
-            return None
+            return
         spent = self.spent()
         if spent <= granted:
-            return None
+            return
         name = self.currency
         before = spent - asked  # those that may share people with it, which alone may have passed the limit
-        return BudgetExceeded(
+        raise BudgetExceeded(
             f"The budget of {self.dataset!r} is not enough: {name} = {format_amount(granted, up=False)} was granted, "
             f"{format_amount(before)} is already spent, "
             f"{format_amount(max(granted - before, Fraction(0)), up=False)} is left, {format_amount(asked)} was asked for. "
             "Nothing was drawn or spent. Ask for less, or have more granted."
         )
 
-    def check_lost(self, charge: Charge) -> HoldfastError | None:
+    def check_lost(self, charge: Charge) -> None:
         """What a restored copy has lost is charged whatever the budget is, unless the sum would mean nothing."""
         if self.grants and self.currency == "epsilon" and charge.kind == "zcdp":
-            return LedgerProblem(
+            raise LedgerProblem(
                 f"The budget of {self.dataset!r} is pure (epsilon), and a release that was lost has no pure epsilon. Put the later copy of "
                 "the ledger back."
             )
-        return None
 
-    def check_step(self, release: Reservation, state: State) -> HoldfastError | None:
+    def check_step(self, release: Reservation, state: State) -> None:
         """Whether a release may go from where it stands to this state."""
         if release.state in BEFORE[state]:
-            return None
-        return WrongState(
+            return
+        raise WrongState(
             f"The release {release.release_id!r} of {self.dataset!r} is {release.state}; it cannot become {state} now. "
             f"It must be {' or '.join(BEFORE[state])} for that."
         )
@@ -430,72 +354,60 @@ class Account:
     def apply(self, event: Event) -> str | None:
         """Take an event in; the rule it breaks, or None. What cannot be understood is left out, what breaks a rule is still counted."""
         try:
-            if event.kind == "granted":
-                return self._apply_grant(replace(Grant.from_fields(self.dataset, event.time, event.payload), seq=event.seq))
-            if event.kind == "taken-back":
-                return self._apply_taken_back(event)
-            if event.kind == "opened":
-                return self._apply_opened(event)
-            if event.kind == "reserved":
-                return self._apply_reserved(event)
-            if event.kind == "lost":
-                return self._apply_lost(event)
-            if event.kind in BEFORE:
-                return self._apply_step(event, event.kind)
+            self._take_in(event)
+        except LedgerProblem as problem:
+            return str(problem)
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
             return "its payload cannot be read. It may come from another version of Holdfast."
-        return "this kind of event is unknown. It may come from a later version of Holdfast."
+        return None
 
-    def _apply_grant(self, grant: Grant) -> str | None:
-        problem = self.check_grant(grant)
-        if problem is None:
+    def _take_in(self, event: Event) -> None:
+        if event.kind == "granted":
+            grant = Grant.from_fields(self.dataset, event.time, event.seq, event.payload)
+            self.check_grant(grant)
             self.grants.append(grant)
-        return None if problem is None else str(problem)
+        elif event.kind == "taken-back":
+            self._apply_taken_back(event)
+        elif event.kind == "opened":
+            if self.takes_releases:
+                raise LedgerProblem("the account was there already.")
+            self.opened = name_of(event.payload["protect"], "protect")
+        elif event.kind == "reserved":
+            self._apply_reserved(event)
+        elif event.kind == "lost":
+            self._apply_lost(event)
+        elif event.kind in BEFORE:
+            self._apply_step(event, event.kind)
+        else:
+            raise LedgerProblem("this kind of event is unknown. It may come from a later version of Holdfast.")
 
-    def _apply_taken_back(self, event: Event) -> str | None:
+    def _apply_taken_back(self, event: Event) -> None:
         grant = next((one for one in self.grants if one.seq == event.payload["grant"]), None)
         if grant is None:
-            return "it names no grant."
-        problem = self.check_take_back(grant)
-        if problem is not None:
-            return str(problem)
+            raise LedgerProblem("it names no grant.")
+        self.check_take_back(grant)
         approver, reason = (text_of(event.payload[name], name) for name in ("approver", "reason"))
         self.grants.remove(grant)
         self.taken_back.append(TakenBack(grant, approver, reason, event.time))
-        return None
 
-    def _apply_opened(self, event: Event) -> str | None:
-        if self.takes_releases:
-            return "the account was there already."
-        self.opened = name_of(event.payload["protect"], "protect")
-        return None
-
-    def _apply_reserved(self, event: Event) -> str | None:
-        if event.release_id is None or not isinstance(event.payload["facts"], dict):
-            return "it names no release."
-        name_of(event.release_id, "release_id")
-        check_facts(event.payload["facts"])
-        charge = Charge.from_fields(event.payload["charge"])
-        problem = self.check_reserve(event.release_id, charge, event.payload["facts"])
-        if problem is not None:
-            return str(problem)
-        self.add(event, charge)
-        problem = self.check_amount(self.cost(charge))
-        return None if problem is None else str(problem)
-
-    def _apply_lost(self, event: Event) -> str | None:
+    def _apply_reserved(self, event: Event) -> None:
         if event.release_id is None:
-            return "it names no release."
-        name_of(event.payload["facts"]["protect"], "protect")
-        read_head(event.payload["head"])
-        charge = Charge.from_fields(event.payload["charge"])
-        problem = self.check_lost(charge)
-        if problem is not None:
-            return str(problem)
-        self.add(event, charge, "lost")
-        return None
+            raise LedgerProblem("it names no release.")
+        charge, facts = event.charge, event.facts
+        self.check_reserve(name_of(event.release_id, "release_id"), charge, facts)
+        self.add(event, charge, facts)
+        self.check_amount(self.cost(charge))
 
-    def add(self, event: Event, charge: Charge, state: State = "reserved") -> Reservation:
+    def _apply_lost(self, event: Event) -> None:
+        if event.release_id is None:
+            raise LedgerProblem("it names no release.")
+        charge, facts = event.charge, event.facts
+        name_of(facts.protect, "protect")
+        read_head(event.origin)
+        self.check_lost(charge)
+        self.add(event, charge, facts, "lost")
+
+    def add(self, event: Event, charge: Charge, facts: ReleaseFacts, state: State = "reserved") -> Reservation:
         """Count a reservation, or a release that a restored copy has lost; one that is known under the same name stays the latest."""
         assert event.release_id is not None
         made = Reservation(
@@ -503,7 +415,7 @@ class Account:
             release_id=event.release_id,
             state=state,
             charge=charge,
-            facts=event.payload["facts"],
+            facts=facts,
             head=event.head,
             seq=event.seq,
             time=event.time,
@@ -516,20 +428,18 @@ class Account:
         self._overlaps.add(made)
         return made
 
-    def _apply_step(self, event: Event, state: State) -> str | None:
+    def _apply_step(self, event: Event, state: State) -> None:
         release = None if event.release_id is None else self.release(event.release_id)
-        if release is None or release.seq != event.payload["reservation"]:
-            return "it names no reservation."
-        problem = self.check_step(release, state)
-        if problem is not None:
-            return str(problem)
+        if release is None or release.seq != event.reservation:
+            raise LedgerProblem("it names no reservation.")
+        self.check_step(release, state)
         self.move(release, state, event.payload)
-        return None
 
-    def move(self, release: Reservation, state: State, payload: Mapping[str, Any]) -> Reservation:
+    def move(self, release: Reservation, state: State, payload: Mapping[str, Json]) -> Reservation:
         """Count a step."""
-        details = {name: text_of(payload[name], name) for name in ("checksum", "reason") if name in payload}
-        moved = self.releases[release.seq] = release.to_state(state, **details)
+        checksum, reason = (text_of(payload[name], name) if name in payload else None for name in ("checksum", "reason"))
+        checksum, reason = checksum or release.checksum, reason or release.reason
+        moved = self.releases[release.seq] = replace(release, state=state, checksum=checksum, reason=reason)
         if state == "voided":
             self._counting[release.release_id] -= 1
             self._overlaps.remove(release)

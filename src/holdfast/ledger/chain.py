@@ -11,11 +11,14 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerBroken
 from holdfast.ledger.ids import LedgerId
+from holdfast.ledger.releases import ReleaseFacts
+from holdfast.ledger.values import Charge
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
@@ -38,10 +41,36 @@ class Event:
     kind: str
     dataset: str
     release_id: str | None
-    payload: Mapping[str, Any]
+    payload: Mapping[str, Json]
     salt: str
     previous: str
     hash: str
+
+    @property
+    def charge(self) -> Charge:
+        """What the release costs that it reserves, or tells to be lost. As `facts`, KeyError, TypeError or ValueError where it is none."""
+        return Charge.from_fields(self.payload["charge"])
+
+    @property
+    def facts(self) -> ReleaseFacts:
+        """Public facts of that release."""
+        return ReleaseFacts.read(read_as(dict, self.payload["facts"]))
+
+    @property
+    def origin(self) -> str:
+        """The head at which that release was reserved; it is said by the event where the release was lost."""
+        return str(self.payload.get("head")) if self.kind == "lost" else self.head
+
+    @property
+    def reservation(self) -> int | None:
+        """The number of the event that reserved the release that this step moves; None where it says none."""
+        seq = self.payload.get("reservation")
+        return seq if isinstance(seq, int) and not isinstance(seq, bool) else None
+
+    @property
+    def needs_grants(self) -> bool:
+        """Whether the ledger that it creates needs grants; ledgers made before it was asked do."""
+        return self.payload.get("needs_grants") is not False
 
     @property
     def head(self) -> str:
@@ -53,21 +82,21 @@ class Event:
         """Its kind for a message; whoever wrote the row may have put anything there."""
         return self.kind if _KIND.fullmatch(self.kind) else "of no kind"
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Json]:
         """As stored."""
         return {name: getattr(self, name) for name in COLUMNS} | {"payload": canonical(self.payload)}
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready."""
         return {name: getattr(self, name) for name in COLUMNS}
 
 
-def canonical(value: Any) -> str:
+def canonical(value: Json) -> str:
     """JSON with one text for one value: keys sorted, no blanks, ASCII only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def checked_facts(value: Any, where: str = "facts") -> Any:
+def checked_facts(value: object, where: str = "facts") -> Json:
     """A copy of plain facts (text, whole numbers, true, false, null, lists, mappings by text); anything else is refused."""
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -80,13 +109,12 @@ def checked_facts(value: Any, where: str = "facts") -> Any:
 
 
 def make_event(
-    last: Event | None, ledger: str, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
+    last: Event | None, ledger: str, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Json]
 ) -> Event:
     """The event that follows `last`."""
     seq, previous = (1, START) if last is None else (last.seq + 1, last.hash)
-    row = {"seq": seq, "ledger": ledger, "time": time, "kind": kind, "dataset": dataset, "release_id": release_id}
-    row |= {"payload": canonical(payload), "salt": secrets.token_hex(16), "previous": previous}
-    return Event(**(row | {"payload": payload}), hash=_hash(row))  # type: ignore[arg-type]
+    event = Event(seq, ledger, time, kind, dataset, release_id, payload, secrets.token_hex(16), previous, "")
+    return replace(event, hash=_hash(event.row()))
 
 
 def read_row(row: Sequence[Any], ledger: LedgerId) -> Event:
@@ -144,7 +172,7 @@ def is_hash(value: Any) -> bool:
     return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
-def _row_problem(values: Mapping[str, Any]) -> str:
+def _row_problem(values: Mapping[str, object]) -> str:
     """What is wrong with one row alone, as the end of a sentence; empty if nothing is."""
     for name, value in values.items():
         right = type(value) is int if name == "seq" else isinstance(value, str) or (value is None and name == "release_id")
@@ -153,7 +181,7 @@ def _row_problem(values: Mapping[str, Any]) -> str:
     if not is_hash(values["hash"]) or _hash(values) != values["hash"]:
         return "was changed: its hash does not fit"
     try:
-        payload = json.loads(values["payload"])
+        payload = json.loads(str(values["payload"]))
         is_plain = isinstance(payload, dict) and canonical(payload) == values["payload"]
     except (ValueError, RecursionError):
         is_plain = False
@@ -165,6 +193,6 @@ def _seq_text(seq: Any) -> str:
     return f"{seq!r}"[:24]
 
 
-def _hash(values: Mapping[str, Any]) -> str:
-    text = canonical({name: values[name] for name in COLUMNS if name != "hash"})
+def _hash(values: Mapping[str, object]) -> str:
+    text = canonical(cast(Json, {name: values[name] for name in COLUMNS if name != "hash"}))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -3,9 +3,8 @@
 Two tables with different codes may hold the same people: codes can be shifted, exchanged or reformed. So the charges of all releases of a
 data set add up, unless the later release declares that it shares no person with the earlier one.
 
-Releases declared disjoint may still share a person over time: someone who leaves the people of one table may join those of the other. What
-that costs is at most half of a charge on each side where [theory T193] holds. It does not hold for pure noise in l2, where half of a move
-costs more than half of the charge, nor for real-valued answers, whose sensitivity says nothing about half of a move.
+Someone who leaves the people of one table may join those of the other. What that costs is at most half of a charge on each side where
+[theory T193] holds, and `ReleaseFacts.why_not_disjoint` says where it does not.
 """
 
 from __future__ import annotations
@@ -13,18 +12,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.norms import L1
-from holdfast.ledger.values import UNCOUNTED, Charge, name_of, text_of
+from holdfast.ledger.values import name_of, text_of
 
 DISJOINT = "disjoint"
-"""The declaration among the facts of a reservation."""
-DISTANCE = "distance"
-"""The distance that a release's promise is for, among the same facts."""
-ANSWERS = "answers"
-"""What the facts of real-valued answers have; tables of counts have none."""
+"""The argument, and the key of a run file, that makes the declaration."""
 MAX_BECAUSE = 500
 """Longest reason, in characters: the statement shows all of it."""
 MAX_FROM = 500
@@ -61,12 +55,7 @@ class Disjoint:
             )
         return cls(tuple(given["from"]), given["because"])
 
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Disjoint | None:
-        """The declaration of a reservation with these facts; None if it made none."""
-        return None if facts.get(DISJOINT) is None else cls.read(facts[DISJOINT])
-
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready, as `read` takes it."""
         return {"from": list(self.releases), "because": self.because}
 
@@ -81,17 +70,3 @@ def check_because(reason: object) -> None:
         )
     if not any(letter.isalpha() for letter in text):
         raise InvalidParameter("disjoint: because must say in words why no person is in both tables. Got no letter.", field=DISJOINT)
-
-
-def why_not_disjoint(charge: Charge, facts: Mapping[str, Any]) -> str | None:
-    """Say why a release with this charge cannot be part of a declaration; None if [theory T193] covers it.
-
-    What the facts do not say is not covered.
-    """
-    if charge.kind in UNCOUNTED:
-        return "it has no charge in numbers"
-    if ANSWERS in facts:
-        return "it publishes real-valued answers, and their sensitivity does not say what half of a change costs"
-    if charge.kind == "pure" and facts.get(DISTANCE) != L1.name:
-        return "its promise is pure and not in l1 distance, so half of a change costs more than half of its charge"
-    return None

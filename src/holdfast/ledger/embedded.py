@@ -7,10 +7,9 @@ It is made when the first release is reserved, and not before: what is refused l
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.errors import LedgerProblem
 from holdfast.ledger.account import Account
@@ -20,7 +19,8 @@ from holdfast.ledger.values import name_of
 from holdfast.ledger.witness import Witness
 
 if TYPE_CHECKING:
-    from holdfast.ledger.values import Charge, Reservation
+    from holdfast.ledger.releases import ReleaseFacts, Reservation
+    from holdfast.ledger.values import Charge
 
 DEFAULT_NAME = "holdfast-ledger.sqlite"
 NO_LEDGER = "none"
@@ -56,13 +56,13 @@ class NewLedger:
         name, found = name_of(dataset, "dataset"), self.open_found()
         return Account(name) if found is None else found.account(name)
 
-    def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
+    def check(self, dataset: str, release_id: str, charge: Charge, facts: ReleaseFacts) -> None:
         self.check_witness()
         found = self.open_found()
         if found is not None:
             found.check(dataset, release_id, charge, facts)
-        elif (problem := Account(dataset).check_disjoint(charge, facts)) is not None:
-            raise problem  # it names releases, and there are none yet
+        else:
+            Account(dataset).check_disjoint(charge, facts)  # it may name releases, and there are none yet
 
     def make(self) -> Ledger:
         """Another process may have been faster: then its ledger is opened, and `reserve` finds what it recorded."""

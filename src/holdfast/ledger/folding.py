@@ -39,8 +39,8 @@ class Folding:
         if event.kind in BEGUN:
             self.states[event.seq], self._names[event.seq] = BEGUN[event.kind], name
             return event.seq
-        seq = event.payload.get("reservation")
-        if event.kind in BEFORE and type(seq) is int and self._names.get(seq) == name and self.states[seq] in BEFORE[event.kind]:
+        seq = event.reservation
+        if event.kind in BEFORE and seq is not None and self._names.get(seq) == name and self.states[seq] in BEFORE[event.kind]:
             self.states[seq] = event.kind
             return seq
         return None

@@ -22,13 +22,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, WitnessMismatch, WrongState
 from holdfast.exact.parameters import Exact
 from holdfast.ledger import replay
-from holdfast.ledger.account import Account, Balance, id_elsewhere
+from holdfast.ledger.account import Account, id_elsewhere
+from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
 from holdfast.ledger.ids import LedgerId, new_ledger_id
-from holdfast.ledger.known_facts import check_facts
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.restore import steps_after_restore
 from holdfast.ledger.rows import (
     dataset_at,
@@ -44,7 +46,7 @@ from holdfast.ledger.rows import (
 )
 from holdfast.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.ledger.store import Store, place_of, tables
-from holdfast.ledger.values import Charge, GrantKind, Reservation, State, name_of, read_grant, text_of
+from holdfast.ledger.values import Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
 from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark
 
@@ -131,7 +133,7 @@ class Ledger:
     @property
     def needs_grants(self) -> bool:
         """Whether a data set must be granted a budget before a release of it is reserved."""
-        return replay.needs_grants(self._store.read(self._chain))
+        return self._store.read(self._chain)[0].needs_grants
 
     # Budgets.
 
@@ -202,7 +204,7 @@ class Ledger:
         dataset: str,
         release_id: str,
         charge: Charge,
-        facts: Mapping[str, Any],
+        facts: ReleaseFacts,
         *,
         sealed_key: bytes | None,
         second_secret: bytes | None = None,
@@ -212,9 +214,9 @@ class Ledger:
     ) -> Reservation:
         """Set budget aside for a release, before anything is drawn.
 
-        Given:       facts: plain public facts, kept in the event. Known to the ledger: "disjoint" (a declaration that no person is in both,
-                     disjoint.py) with "distance" (of the promise), "revision_of" (an earlier release of this population, charged in full),
-                     "protect" (must be the one granted), "exposed" (fields of `lattices.exposure_facts.ReleaseExposure`, for the screen).
+        Given:       facts: public facts, kept in the event. Four of them decide how the charge counts: disjoint (a declaration that no
+                     person is in both, disjoint.py) with distance, revision_of (an earlier release of this population, charged in full),
+                     and protect, which must be the one granted.
                      sealed_key, input_digest: what resuming needs, kept outside the chain until the release is closed or voided; of
                      the digest only a hash, since it enters the noise. second_secret, without which the sealed key cannot be opened, goes
                      to a file in the state folder and never into the database. check_earlier: given every release of the ledger, inside
@@ -242,7 +244,7 @@ class Ledger:
 
         return self._write(work, strict=True)
 
-    def check(self, dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any]) -> None:
+    def check(self, dataset: str, release_id: str, charge: Charge, facts: ReleaseFacts) -> None:
         """Refuse what `reserve` would refuse now, before slow work is done for it. Nothing is written, and `reserve` asks again."""
         self.check_witness()
         self._store.read(lambda connection: self._admit(self._chain(connection), dataset, release_id, charge, facts, _clock()))
@@ -260,34 +262,30 @@ class Ledger:
         self._witness.try_to_write(self._id, size + _ROOM)
 
     def _admit(
-        self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: Mapping[str, Any], now: str
+        self, chain: list[Event], dataset: str, release_id: str, charge: Charge, facts: ReleaseFacts, now: str
     ) -> tuple[list[Event], Reservation]:
         """The events that reserve a release, not yet written, and the reservation; or the refusal, raised."""
         name, release, time = name_of(dataset, "dataset"), name_of(release_id, "release_id"), name_of(now, "now")
-        plain = checked_facts(dict(facts))
-        if not isinstance(charge, Charge):
-            raise InvalidParameter(f"charge must be a Charge. Got {type(charge).__name__}.")
+        if not isinstance(charge, Charge) or not isinstance(facts, ReleaseFacts):
+            raise InvalidParameter("reserve takes a Charge and ReleaseFacts. Got another type.")
+        plain = read_as(dict, checked_facts(facts.to_fields()))
+        facts = ReleaseFacts.read(plain)  # what could not be read again is not written
         replay.check_dataset(name, chain)
-        replay.check_release_name(release, name if replay.needs_grants(chain) else None, chain)
+        replay.check_release_name(release, name if chain[0].needs_grants else None, chain)
         account, events = replay.account_of(name, chain), []
-        if not replay.needs_grants(chain):
+        if not chain[0].needs_grants:
             used = id_elsewhere(release, name, chain)
             if used is not None:
                 raise used
             if not account.takes_releases and not account.taken_back:
-                payload = {"protect": plain.get("protect", "person")}
+                payload = {"protect": facts.protect or "person"}
                 events.append(make_event(chain[-1], self._id, time, "opened", name, None, payload))
                 account.apply(events[-1])
-        problem = account.check_reserve(release, charge, plain)
-        if problem is not None:
-            raise problem
-        check_facts(plain)  # what could not be read again is not written
+        account.check_reserve(release, charge, facts)
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
-        reservation = account.add(events[-1], charge)
-        problem = account.check_amount(account.cost(charge))
-        if problem is not None:
-            raise problem
+        reservation = account.add(events[-1], charge, facts)
+        account.check_amount(account.cost(charge))
         return events, reservation
 
     def start_drawing(self, reservation: Reservation) -> Reservation:
@@ -319,7 +317,7 @@ class Ledger:
 
         return not self._step(reservation, choose, why).counts
 
-    def _step(self, reservation: Reservation, target: State | Callable[[Reservation], State], payload: dict[str, Any]) -> Reservation:
+    def _step(self, reservation: Reservation, target: State | Callable[[Reservation], State], payload: Mapping[str, str]) -> Reservation:
         def work(connection: Connection) -> Reservation:
             from sqlalchemy import delete
 
@@ -328,10 +326,8 @@ class Ledger:
             state = target if isinstance(target, str) else target(current)
             if current.state == state:
                 return self._check_repeat(connection, current, payload)
-            problem = account.check_step(current, state)
-            if problem is not None:
-                raise problem
-            full = {"reservation": current.seq, **payload}
+            account.check_step(current, state)
+            full: dict[str, Json] = {"reservation": current.seq, **payload}
             self._append(connection, last_event(connection, self._id), _day(), state, current.dataset, current.release_id, full)
             moved = account.move(current, state, full)
             if not moved.is_open:
@@ -350,7 +346,7 @@ class Ledger:
             )
         return current
 
-    def _check_repeat(self, connection: Connection, current: Reservation, payload: Mapping[str, Any]) -> Reservation:
+    def _check_repeat(self, connection: Connection, current: Reservation, payload: Mapping[str, str]) -> Reservation:
         if current.state == "staged" and current.checksum != payload["checksum"]:
             raise WrongState(
                 f"The release {current.release_id!r} was staged with other bytes. A second draw must not take its place: finish the staged "
@@ -442,7 +438,7 @@ class Ledger:
             remembered = self._witness.read_marks([self._id, *others])
             marks = [mark for mark in remembered.values() if mark is not None]
             chain = self._chain(connection)
-            steps, lost = steps_after_restore(chain, marks, replay.needs_grants(chain))
+            steps, lost = steps_after_restore(chain, marks, chain[0].needs_grants)
             with contextlib.suppress(WitnessMismatch):
                 self._check_marks(connection, marks)
                 if not others:
@@ -541,7 +537,7 @@ class Ledger:
                 check_mark(mark, hash_at(connection, mark.seq), last_event(connection, self._id).seq)
 
     def _append(
-        self, connection: Connection, last: Event, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Any]
+        self, connection: Connection, last: Event, time: str, kind: str, dataset: str, release_id: str | None, payload: Mapping[str, Json]
     ) -> Event:
         logger.debug("Recording in the ledger: %s, data set %r, release %r", kind, dataset, release_id)
         event = make_event(last, self._id, time, kind, dataset, release_id, payload)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from holdfast.ledger.disjoint import DISJOINT
-from holdfast.ledger.values import Charge, Currency, Reservation
+from holdfast.ledger.releases import Reservation
+from holdfast.ledger.values import Charge, Currency
 
 
 @dataclass
@@ -103,5 +103,5 @@ def _pieces(part: _Part) -> Iterator[_Part]:
 
 def _declared_disjoint(release: Reservation) -> frozenset[str]:
     """The releases that it was declared disjoint from."""
-    made = None if release.state == "lost" else release.facts.get(DISJOINT)
-    return frozenset() if made is None else frozenset(made["from"])
+    made = None if release.state == "lost" else release.facts.disjoint
+    return frozenset() if made is None else frozenset(made.releases)

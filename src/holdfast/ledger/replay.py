@@ -11,7 +11,8 @@ from holdfast.exact.formatting import format_amount
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.folding import BEGUN, states_in
-from holdfast.ledger.values import GRANT_NEEDS, Grant, Reservation
+from holdfast.ledger.releases import Reservation
+from holdfast.ledger.values import GRANT_NEEDS, Grant
 from holdfast.tables.similar import look_alike, skeletons
 
 
@@ -33,11 +34,6 @@ def releases_of(chain: list[Event]) -> list[Reservation]:
     """Every release of every data set, oldest first."""
     names = dict.fromkeys(event.dataset for event in chain if event.kind in ("reserved", "lost"))
     return sorted((release for name in names for release in account_of(name, chain).releases.values()), key=lambda release: release.seq)
-
-
-def needs_grants(chain: list[Event]) -> bool:
-    """As the first event says; ledgers made before it was asked need them."""
-    return chain[0].payload.get("needs_grants") is not False
 
 
 def check_dataset(name: str, chain: Iterable[Event]) -> None:
@@ -80,9 +76,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     """The grant as it is recorded, or the refusal, raised. `again`: one that stands already may be given a second time."""
     same = next((grant for grant in account.grants if _is_same(grant, asked)), None)
     made = account.fit_grant(asked)
-    problem = account.check_grant(made)
-    if problem is not None:
-        raise problem
+    account.check_grant(made)
     if made.limit <= 0:
         raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
     if same is not None and not again:
@@ -116,7 +110,5 @@ def grant_to_take_back(account: Account, number: int | None) -> Grant:
         raise LedgerProblem(
             f"The grants of {account.dataset!r} are those of events {listed}. Say which one is taken back, by its number (--grant)."
         )
-    problem = account.check_take_back(found)
-    if problem is not None:
-        raise problem
+    account.check_take_back(found)
     return found

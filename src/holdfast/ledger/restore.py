@@ -9,20 +9,20 @@ releases only, so the message asks whoever accepts the restore to take it back a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from holdfast.display import Json
 from holdfast.ledger.chain import Event, read_head
 from holdfast.ledger.folding import states_in
 from holdfast.ledger.witness import Mark, Seen
 
-Step = tuple[str, str, str | None, Mapping[str, Any]]
+Step = tuple[str, str, str | None, Mapping[str, Json]]
 """(kind, dataset, release id, payload) of an event to be appended."""
 
 
 def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants: bool) -> tuple[list[Step], list[Seen]]:
     """The events that charge what was lost, and the releases that are charged as lost."""
     hashes = {event.seq: event.hash for event in chain}
-    told = {str(event.payload.get("head")) for event in chain if event.kind == "lost"}
+    told = {event.origin for event in chain if event.kind == "lost"}
     states = states_in(chain)
     steps: list[Step] = []
     lost: list[Seen] = []
@@ -32,7 +32,7 @@ def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants:
         if one.counts and one.origin not in told and state in (None, "voided"):
             lost.append(one)
             facts = {"protect": one.protect}
-            steps.append(("lost", one.dataset, one.release_id, {"charge": dict(one.charge), "facts": facts, "head": one.origin}))
+            steps.append(("lost", one.dataset, one.release_id, {"charge": one.charge.to_fields(), "facts": facts, "head": one.origin}))
         elif one.is_drawn and state == "reserved":
             steps.append(("drawing", one.dataset, one.release_id, {"reservation": seq}))
     opened = [] if needs_grants else _find_missing_accounts(chain, lost)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import LedgerBroken
 from holdfast.ledger.chain import COLUMNS, Event, read_row
 from holdfast.ledger.ids import LedgerId, read_ledger_id
+from holdfast.ledger.releases import Reservation
 from holdfast.ledger.state import read_secret
 from holdfast.ledger.store import tables
-from holdfast.ledger.values import Reservation
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

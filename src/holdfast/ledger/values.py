@@ -1,14 +1,15 @@
-"""What a ledger holds, as frozen values: charges, grants, reservations; and how numbers and names are read."""
+"""What a ledger counts, as frozen values: charges and grants; and how numbers and names are read."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
+from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_amount, format_exact, format_ratio, round_down, unit_in_last_place
 from holdfast.exact.parameters import Exact
@@ -121,12 +122,13 @@ class Charge:
         return {"kind": self.kind, "epsilon": format_ratio(self.epsilon), "rho": format_ratio(self.rho), "delta": format_ratio(self.delta)}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Charge:
+    def from_fields(cls, fields: Json) -> Charge:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
-        rho = read_exact(fields["rho"])
-        if (rho is None) is not (fields["kind"] in UNCOUNTED) or fields["delta"] is not None:
+        said = read_as(dict, fields)
+        rho, kind = read_exact(said["rho"]), cast(ChargeKind, said["kind"])  # another kind is refused when the charge is made
+        if (rho is None) is not (kind in UNCOUNTED) or said["delta"] is not None:
             raise ValueError("a charge needs rho and has no delta")
-        return cls(fields["kind"], read_exact(fields["epsilon"]), rho)
+        return cls(kind, read_exact(said["epsilon"]), rho)
 
     def __str__(self) -> str:
         """The parameter that is promised."""
@@ -152,18 +154,17 @@ class Costs:
         secret = guarantee.smallest_secret
         return cls(Charge.at(guarantee, 1), Charge.at(guarantee, secret), secret > guarantee.moving)
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready, exact."""
         charges = {"per_distance": self.per_distance.to_fields(), "smallest_secret": self.smallest_secret.to_fields()}
         return {**charges, "secret_is_more": self.secret_is_more}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Costs:
+    def from_fields(cls, fields: Json) -> Costs:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
-        more = fields["secret_is_more"]
-        if not isinstance(more, bool):
-            raise TypeError("secret_is_more is true or false")
-        return cls(Charge.from_fields(fields["per_distance"]), Charge.from_fields(fields["smallest_secret"]), more)
+        said = read_as(dict, fields)
+        unit, secret = Charge.from_fields(said["per_distance"]), Charge.from_fields(said["smallest_secret"])
+        return cls(unit, secret, read_as(bool, said["secret_is_more"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,28 +203,36 @@ class Grant:
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact; without data set and time, which are columns of the event."""
         numbers = {name: format_ratio(getattr(self, name)) for name in ("epsilon", "rho", "delta")}
-        return {
-            "kind": self.kind,
-            **numbers,
-            "protect": self.protect,
-            "approver": self.approver,
-            "reason": self.reason,
-            "legal": self.legal,
-        }
+        return {"kind": self.kind, **numbers, **{name: getattr(self, name) for name in ("protect", "approver", "reason", "legal")}}
 
     @classmethod
-    def from_fields(cls, dataset: str, time: str, fields: Mapping[str, Any]) -> Grant:
+    def from_fields(cls, dataset: str, time: str, seq: int, fields: Mapping[str, Json]) -> Grant:
         """What `to_fields` wrote; ValueError, KeyError or TypeError where it did not."""
-        numbers: dict[str, Any] = {name: read_exact(fields[name]) for name in ("epsilon", "rho", "delta")}
-        texts = {name: fields[name] for name in ("kind", "protect", "approver", "reason", "legal")}
-        needed = {*GRANT_NEEDS[texts["kind"]], *(() if texts["kind"] == "pure" else ("rho",))}
+        numbers = {name: read_exact(fields[name]) for name in ("epsilon", "rho", "delta")}
+        kind = cast(GrantKind, fields["kind"])  # another one has no needs
+        needed = {*GRANT_NEEDS[kind], *(() if kind == "pure" else ("rho",))}
         if {name for name, value in numbers.items() if value is not None} != needed or any((value or 1) <= 0 for value in numbers.values()):
             raise ValueError("a grant has other parameters than its kind")
-        name_of(texts["protect"], "protect")
-        for name in ("approver", "reason", "legal"):
-            if name != "legal" or texts[name] is not None:
-                text_of(texts[name], name)
-        return cls(dataset=dataset, time=time, **numbers, **texts)
+        return cls.of(dataset, kind, numbers, fields, time, seq)
+
+    @classmethod
+    def of(
+        cls, dataset: str, kind: GrantKind, numbers: Mapping[str, Fraction | None], texts: Mapping[str, Json], time: str, seq: int = 0
+    ) -> Grant:
+        """With texts that are checked here."""
+        return cls(
+            dataset=dataset,
+            kind=kind,
+            epsilon=numbers.get("epsilon"),
+            rho=numbers.get("rho"),
+            delta=numbers.get("delta"),
+            protect=name_of(texts["protect"], "protect"),
+            approver=text_of(texts["approver"], "approver"),
+            reason=text_of(texts["reason"], "reason"),
+            legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),
+            time=time,
+            seq=seq,
+        )
 
     def __str__(self) -> str:
         """What was granted, with its own parameters."""
@@ -241,54 +250,6 @@ class TakenBack:
     time: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """Budget set aside for one release, and where the release stands.
-
-    head is the hash of the event that reserved it, as printed in the card: "<ledger id>:<seq>:<hash>". sealed_key and input_check are
-    there only while the release is open, and second_secret only on the machine where it was begun. A repr does not show them. A release
-    that a restored copy of the ledger does not hold is "lost": it counts, and nothing else is known of it.
-    """
-
-    dataset: str
-    release_id: str
-    state: State
-    charge: Charge
-    facts: Mapping[str, Any]
-    head: str
-    seq: int
-    time: str
-    checksum: str | None = None
-    reason: str | None = None
-    sealed_key: bytes | None = field(default=None, repr=False)
-    input_check: str | None = field(default=None, repr=False)
-    """A one-way check of the input's digest, which enters the noise and is kept nowhere."""
-    second_secret: bytes | None = field(default=None, repr=False)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the release may still be resumed or voided."""
-        return self.state in OPEN
-
-    @property
-    def counts(self) -> bool:
-        """Whether the charge counts as spent; only a void before the first random word gives it back."""
-        return self.state != "voided"
-
-    @property
-    def costs(self) -> Costs | None:
-        """What it costs other pairs of tables than its charge is for; None where the ledger does not say."""
-        try:
-            said = Costs.from_fields(self.facts["costs"])
-        except (KeyError, TypeError, ValueError):
-            return None
-        return said if said.per_distance.kind == said.smallest_secret.kind == self.charge.kind else None
-
-    def to_state(self, state: State, **changes: Any) -> Reservation:
-        """The same reservation, further on."""
-        return replace(self, state=state, **changes)
-
-
 def read_grant(
     dataset: str, kind: GrantKind | None, parameters: Mapping[str, Exact | None], texts: Mapping[str, str | None], time: str
 ) -> Grant:
@@ -302,21 +263,10 @@ def read_grant(
         if (value is None) == (name in needed):
             advice = "is missing" if value is None else "must be left out"
             raise InvalidParameter(f"A grant of kind {kind!r} has {' and '.join(needed)}: {name} {advice}.")
-    numbers: dict[str, Any] = {
-        name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None
-    }
+    numbers = {name: (probability if name == "delta" else budget)(value, name) for name, value in parameters.items() if value is not None}
     if kind == "approximate":
         numbers["rho"] = largest_rho(numbers["epsilon"], numbers["delta"])
-    return Grant(
-        dataset=dataset,
-        kind=kind,
-        protect=name_of(texts["protect"], "protect"),
-        approver=text_of(texts["approver"], "approver"),
-        reason=text_of(texts["reason"], "reason"),
-        legal=None if texts["legal"] is None else text_of(texts["legal"], "legal"),
-        time=time,
-        **numbers,
-    )
+    return Grant.of(dataset, kind, numbers, texts, time)
 
 
 def largest_rho(epsilon: Exact, delta: Exact) -> Fraction:
@@ -354,7 +304,7 @@ def sum_text(values: Iterable[Fraction]) -> str:
     return text if len(text) < _LONGEST else str(format_ratio(round_down(total, _SUM_DIGITS)))
 
 
-def read_exact(text: str | None) -> Fraction | None:
+def read_exact(text: Json) -> Fraction | None:
     """What `format_ratio` wrote, and nothing else: one number has one text."""
     if text is None:
         return None
@@ -366,7 +316,7 @@ def read_exact(text: str | None) -> Fraction | None:
     return value
 
 
-def name_of(value: Any, what: str) -> str:
+def name_of(value: object, what: str) -> str:
     """A name that is a key: kept as it is, never trimmed or normalised; what cannot be stored or read on a screen is refused."""
     name = text_of(value, what, MAX_NAME)
     if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
@@ -374,7 +324,7 @@ def name_of(value: Any, what: str) -> str:
     return name
 
 
-def text_of(value: Any, what: str, longest: int = MAX_TEXT) -> str:
+def text_of(value: object, what: str, longest: int = MAX_TEXT) -> str:
     """A text that can be stored in every database, not empty and not too long."""
     if not isinstance(value, str) or not value.strip():
         found = "an empty one" if isinstance(value, str) else type(value).__name__

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.ledger.account import Account, id_in_use
 from holdfast.ledger.chain import Event, read_head, walk
@@ -44,7 +45,7 @@ def find_problems(
             problems.append(f"Event {event.seq} ({event.kind_shown}): {problem}")
     problems.extend(_id_problems(events))
     problems.extend(_secret_problems(accounts, secrets_held))
-    charged = {str(event.payload.get("head")) for event in events if event.kind == "lost"}
+    charged = {event.origin for event in events if event.kind == "lost"}
     known = {event.seq: event for event in events}
     problems.extend(problem for who, head in heads if head not in charged for problem in _head_problems(who, head, ledger, known))
     problems.extend(_declaration_problems(events, declared))
@@ -53,9 +54,15 @@ def find_problems(
 
 def _declaration_problems(events: list[Event], declared: Sequence[tuple[str, Any]]) -> list[str]:
     """Cards that declare other releases disjoint, or for another reason, than their entries do. Of lost entries nothing is known."""
-    entries = {event.head: event for event in events if event.kind == "reserved" and isinstance(event.payload.get("facts"), dict)}
-    wrong = [entries[head] for head, said in declared if head in entries and entries[head].payload["facts"].get(DISJOINT) != said]
+    entries = {event.head: event for event in events if event.kind == "reserved"}
+    wrong = [entries[head] for head, said in declared if head in entries and _declared(entries[head]) != said]
     return [f"The card of {event.release_id!r} declares something else as disjoint than event {event.seq} does." for event in wrong]
+
+
+def _declared(event: Event) -> Json:
+    """What the event that reserves a release says to be disjoint; None also where it cannot be read, which is said elsewhere."""
+    facts = event.payload.get("facts")
+    return facts.get(DISJOINT) if isinstance(facts, Mapping) else None
 
 
 def _first_problems(events: list[Event]) -> list[str]:
@@ -66,7 +73,7 @@ def _first_problems(events: list[Event]) -> list[str]:
 
 def _id_problems(events: list[Event]) -> list[str]:
     """In a ledger that needs no grants an id names one release of all its data sets."""
-    if not events or events[0].payload.get("needs_grants") is not False:
+    if not events or events[0].needs_grants:
         return []
     folding, standing, problems = Folding(), defaultdict[str | None, Counter[str]](Counter), []
     for event in events:

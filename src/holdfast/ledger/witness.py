@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
 from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
@@ -55,14 +55,13 @@ class Seen:
     origin: str
     dataset: str
     release_id: str
-    charge: Mapping[str, Any]
+    charge: Charge
     protect: str
     state: State
 
     def __post_init__(self) -> None:
         """Raise ValueError, KeyError or TypeError for a value that no ledger writes."""
         read_head(self.origin)
-        Charge.from_fields(self.charge)
         for name in ("dataset", "release_id", "protect"):
             name_of(getattr(self, name), name)
         if not _is_seq(self.seq) or not is_hash(self.hash) or self.state not in get_args(State):
@@ -109,13 +108,14 @@ class Mark:
                     f"Event {event.seq} ({event.kind_shown}) of the ledger was not written by Holdfast. Run `holdfast ledger verify`, and "
                     "restore a copy."
                 ) from None
-            needs = event.payload.get("needs_grants") is not False if event.kind == "created" else made.needs_grants
+            needs = event.needs_grants if event.kind == "created" else made.needs_grants
             made = Mark(self.ledger, event.seq, event.hash, needs, releases)
         return made
 
     def to_text(self) -> str:
         fields = {name: getattr(self, name) for name in ("ledger", "seq", "hash", "needs_grants")}
-        return canonical({"version": 1, **fields, "releases": [vars(one) for one in self.releases.values()]}) + "\n"
+        releases = [{**vars(one), "charge": one.charge.to_fields()} for one in self.releases.values()]
+        return canonical({"version": 1, **fields, "releases": releases}) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> Mark:
@@ -123,7 +123,7 @@ class Mark:
         fields = json.loads(text)
         if fields["version"] != 1:
             raise ValueError("another version")
-        seen, seq = [Seen(**one) for one in fields["releases"]], fields["seq"]
+        seen, seq = [Seen(**{**one, "charge": Charge.from_fields(one["charge"])}) for one in fields["releases"]], fields["seq"]
         made = cls(read_ledger_id(fields["ledger"]), seq, fields["hash"], fields["needs_grants"], {one.seq: one for one in seen})
         if not _is_seq(seq) or made.to_text() != text or not is_hash(made.hash) or type(made.needs_grants) is not bool:
             raise ValueError("not as it was written")
@@ -138,12 +138,10 @@ def _is_seq(value: object) -> bool:
 def _take_in(event: Event, releases: dict[int, Seen]) -> None:
     """Count one event of a release; ValueError, KeyError, TypeError or AttributeError where it does not follow from those before it."""
     if event.kind in BEGUN:
-        payload, name = event.payload, event.release_id or ""
-        origin = payload["head"] if event.kind == "lost" else event.head
-        protect = payload["facts"].get("protect", "person")
-        releases[event.seq] = Seen(event.seq, event.hash, origin, event.dataset, name, payload["charge"], protect, BEGUN[event.kind])
+        name, protect = event.release_id or "", event.facts.protect or "person"
+        releases[event.seq] = Seen(event.seq, event.hash, event.origin, event.dataset, name, event.charge, protect, BEGUN[event.kind])
     elif event.kind in BEFORE:
-        seen = releases[event.payload["reservation"]]
+        seen = releases[event.reservation or 0]
         if seen.state not in BEFORE[event.kind] or (seen.dataset, seen.release_id) != (event.dataset, event.release_id):
             raise ValueError("no step of this release")
         releases[seen.seq] = replace(seen, state=event.kind)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import numbers
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from holdfast.channels import Facts
+from holdfast.display import Json
 from holdfast.errors import InexactParameter, InvalidConstraint, InvalidParameter
 from holdfast.invariants.inequalities import Inequality, column_values, columns_named, fields_of, inequalities_from, inequality_rows
 from holdfast.lattices.bounded_blocks import Inequalities
@@ -88,8 +89,8 @@ def _plain(value: object) -> object:
     return float(value.text) if isinstance(value, FloatText) else value
 
 
-_BOUND = {"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": "integer"}}, {"type": "object"}]}
-_ROW = {
+_BOUND: Json = {"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": "integer"}}, {"type": "object"}]}
+_ROW: Json = {
     "type": "object",
     "properties": {
         "total": {"enum": [True]},
@@ -128,16 +129,16 @@ def bounds_text(bounds: Bounds) -> str:
     return json.dumps([NONE if b is None else b for b in bounds] if isinstance(bounds, tuple) else bounds)
 
 
-def bounds_value(text: str) -> object:
+def bounds_value(text: str) -> Json:
     """The value in a run file for the text of a card."""
     found = _json(text)
     return found["column"] if isinstance(found, dict) and found.keys() == {"column"} else found
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> Json:
     """Return the value of a text as JSON, or the text itself if it is not JSON."""
     try:
-        return json.loads(text)
+        return cast(Json, json.loads(text))
     except (ValueError, RecursionError):
         return text
 

@@ -6,18 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import BoundsLayout
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
-from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.invariants.constraints import is_whole
 from holdfast.invariants.inequalities import Inequality
 from holdfast.lattices.bounded_blocks import bounded_blocks, check_possible
 from holdfast.lattices.norms import L1, L2
-from holdfast.lattices.shapes import Pinned
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.bounds import (
@@ -125,33 +124,31 @@ class Conditional(Mechanism):
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         named = {"epsilon": None, "rho": None, "noise": "laplace", "lower": 0, "upper": None, "rows": (), "gamma": None}
         given = {name: values.get(name, usual) for name, usual in named.items()}
-        wrong = _mismatch(given["noise"], given)
+        wrong = _mismatch(cast(Noise, given["noise"]), given)
         if wrong is not None:
             raise InvalidKey(*wrong)
         return cls._from_checked(per=per, **given)
 
     @property
     def parameters(self) -> dict[str, str]:
-        budgets = {"epsilon": self.epsilon, "rho": self.rho}
-        out = {name: format_exact(value) for name, value in budgets.items() if value is not None}
         noise = {} if self.noise == "laplace" else {"noise": self.noise}
-        out = {**out, **self._per_field, **noise, "lower": bounds_text(self.lower), "upper": bounds_text(self.upper)}
+        out = {**super().parameters, **noise, "lower": bounds_text(self.lower), "upper": bounds_text(self.upper)}
         if self.rows:
             out["rows"] = rows_text(self.rows)
         return out if self.gamma is None else {**out, "gamma": str(self.gamma)}
 
     @classmethod
-    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         given = dict(parameters)
         try:
             for name in ("lower", "upper", "gamma"):
                 if name in given:
-                    given[name] = bounds_value(given[name])
+                    given[name] = bounds_value(str(given[name]))
             if "rows" in given:
-                given["rows"] = json.loads(given["rows"])
+                given["rows"] = json.loads(str(given["rows"]))
         except (TypeError, ValueError, RecursionError):
             raise InvalidKey("rows", "these are no bounds.") from None
         return given
@@ -205,13 +202,13 @@ class Conditional(Mechanism):
 
 def _neighbourhoods(layout: BoundsLayout) -> dict[str, int]:
     """How many blocks there are, and in how many kept totals and bounds leave no two tables that one person tells apart."""
-    counts = {shape: count for _, shape, count in layout.blocks.used_shapes() if not isinstance(shape, Pinned)}
+    counts = {shape: count for _, shape, count in layout.blocks.moving_shapes()}
     kinds = {shape: neighbourhood(shape).kind for shape in counts}
     left = {kind: sum(count for shape, count in counts.items() if kinds[shape] == kind) for kind in ("disrupted", "destroyed")}
     return {"blocks": sum(counts.values()), **left}
 
 
-def _mismatch(noise: str, given: Mapping[str, Any]) -> tuple[str, str] | None:
+def _mismatch(noise: Noise, given: Mapping[str, object]) -> tuple[str, str] | None:
     """The key that does not go with the noise, and why; None where all go together."""
     needs, other = ("epsilon", "rho") if noise == "laplace" else ("rho", "epsilon")
     if given[other] is not None:

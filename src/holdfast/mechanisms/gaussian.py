@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, positive_fraction
@@ -71,6 +72,7 @@ class GeneralizedGaussian(ChainMechanism):
     levels: Shares | None
 
     name = "generalized-gaussian"
+    is_unbiased = True
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
         keys.Key("sigma_squared", keys.exact_number(), '"100"'),
@@ -128,7 +130,7 @@ class GeneralizedGaussian(ChainMechanism):
             raise InvalidParameter(f"calibration={calibration!r} goes with per='distance': {_ONE_DISTANCE}. Leave it out.")
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         if "delta" in values and "epsilon" not in values:
             raise InvalidKey("epsilon", "this key is missing: delta goes with epsilon. Give both, or rho alone.")
         ways = [key for key in _WAYS if key in values]
@@ -170,7 +172,7 @@ class GeneralizedGaussian(ChainMechanism):
         return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
 
     @classmethod
-    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         given = super()._keys_of(parameters)
         if "levels" not in given:
             return given

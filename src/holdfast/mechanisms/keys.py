@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import BUDGET_RANGE, exact_fraction, is_extreme, outside
 
@@ -53,7 +54,7 @@ class Key:
         return self.reader(self, raw)
 
     @property
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, Json]:
         """What it takes, as JSON Schema says it, with the example; anything where the reader does not tell."""
         own = self.reader.shape if isinstance(self.reader, SchemaReader) else {}
         return {**own, "examples": [tomllib.loads(self.line)[self.name]]}
@@ -72,18 +73,18 @@ class SchemaReader:
     """A reader that tells what it takes, for the JSON Schema of run files. The schema may take more than the reader, never less."""
 
     reader: Reader
-    shape: Mapping[str, Any]
+    shape: Mapping[str, Json]
 
     def __call__(self, key: Key, raw: object) -> Any:
         return self.reader(key, raw)
 
 
-def declare_shape(shape: Mapping[str, Any]) -> Callable[[Reader], Reader]:
+def declare_shape(shape: Mapping[str, Json]) -> Callable[[Reader], Reader]:
     """Says the shape of what a reader takes."""
     return lambda reader: SchemaReader(reader, shape)
 
 
-EXACT: Mapping[str, Any] = {"type": ["string", "integer"]}
+EXACT: Mapping[str, Json] = {"type": ["string", "integer"]}
 """The shape of an exact number: a text such as "0.25" or "1/4", or a whole number."""
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter
-from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import L1, NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace, Rounded
@@ -60,6 +59,7 @@ class GeneralizedLaplace(ChainMechanism):
     per: str | None
 
     name = "generalized-laplace"
+    is_unbiased = has_long_tails = True
     run_file_keys = (
         keys.Key("epsilon", keys.budget, '"0.25"', required=True),
         keys.Key("norm", keys.one_of(*NORMS), '"l1"'),
@@ -86,7 +86,7 @@ class GeneralizedLaplace(ChainMechanism):
             raise InvalidParameter(f"{_L1_ONLY}. Give norm='l1', or sampler='auto'.")
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         norm, request = values.get("norm", "l1"), request_from_keys(values)
         if norm == "l2" and request.sampler == COUPLING:
             raise InvalidKey("sampler", f'{_L1_ONLY}. Give norm = "l1", or sampler = "auto".')
@@ -94,7 +94,7 @@ class GeneralizedLaplace(ChainMechanism):
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._per_field, "norm": self.norm, **self._said_of_chains}
+        return {**super().parameters, "norm": self.norm, **self._said_of_chains}
 
     def _convert(self, records: int) -> Self:
         norm = norm_of(self.norm)
@@ -134,18 +134,11 @@ class RoundedProjection(Mechanism):
     per: str | None
 
     name = "rounded-projection"
+    is_unbiased = has_long_tails = True
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
         self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=read_per(per))
-
-    @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
-        return cls._from_checked(epsilon=values["epsilon"], per=per)
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
     def _convert(self, records: int) -> Self:
         return self._with(epsilon=self.epsilon / L1.person_moving(records), per=DISTANCE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.layout import LevelLayout
-from holdfast.display import list_names, nearest, shorten
+from holdfast.display import Json, list_names, nearest, shorten
 from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exact.parameters import exact_fraction
 from holdfast.exposure.zeros import Zeros
@@ -136,10 +136,10 @@ def _is_name(given: Any) -> TypeGuard[LevelName]:
     return isinstance(given, str) or (isinstance(given, tuple) and bool(given) and all(isinstance(part, str) for part in given))
 
 
-def rows_of(text: Any) -> list[dict[str, object]]:
+def rows_of(text: Json) -> list[dict[str, Json]]:
     """Return the rows of [[release.levels]] from the text of a card. Raise ValueError if it is not such a text."""
     try:
-        given = json.loads(text)
+        given = json.loads(text if isinstance(text, str) else "null")
     except (TypeError, RecursionError):
         given = None
     if not isinstance(given, list) or not all(isinstance(row, list) and len(row) == 3 for row in given):
@@ -147,8 +147,8 @@ def rows_of(text: Any) -> list[dict[str, object]]:
     return [{"level": level, "margin": margin, "share": share} for level, margin, share in given]
 
 
-_NAME = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-_SHAPE = {
+_NAME: Json = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_SHAPE: Json = {
     "type": "object",
     "properties": {"level": _NAME, "margin": _NAME, "share": EXACT},
     "required": ["level", "share"],

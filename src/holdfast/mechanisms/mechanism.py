@@ -12,19 +12,20 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from holdfast.channels import Channel, Facts, Law
-from holdfast.display import shorten
+from holdfast.display import Json, shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.privacy.asked import DISTANCE, Asked
-from holdfast.tables.table import Table, checked_protect
+from holdfast.tables.declarations import checked_protect
 
 if TYPE_CHECKING:
     from holdfast.cellkey.published import FixedNoise
+    from holdfast.tables import Table
 
 MAX_NUMBER = 40
 """Characters that a number may take in a repr; `parameters` has all of them."""
@@ -45,25 +46,34 @@ class Mechanism(ABC):
     """False where cells that the kept totals do not fix are left out; the target of the channel must say the same."""
     takes_answers: ClassVar[bool] = False
     """Whether it is for real-valued answers (`hf.answer`), and not for tables of counts."""
+    is_unbiased: ClassVar[bool] = False
+    """True if its noise is zero on average in every cell, whatever the data: pages say so."""
+    has_long_tails: ClassVar[bool] = False
+    """True if its noise is made of Laplace noise, whose tails are longer than normal ones of the same standard deviation."""
     per: str | None = DISTANCE
     """What the budget is for: the name of what the table protects, None for that until the table is known, or "distance". A mechanism
     that takes a budget for what the table protects has a field of this name, and `_convert`."""
 
     @classmethod
-    @abstractmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         """The mechanism from values that the keys' readers have checked; raises InvalidKey where keys do not go together.
+
+        By default every key is required, and is a field of the same name.
 
         Given:  per, as the run file says: the name of what its table protects, or "distance". A mechanism with a budget takes it over
                 into its field `per`, or refuses what it does not support with InvalidKey("per", ...). The reader of run files refuses a
                 mechanism that does neither. Where the file says nothing, per is one that it takes, and the reader then refuses a mechanism
                 with a budget. None, where a card says nothing: what the table protects.
         """
+        return cls._from_checked(**{key.name: values[key.name] for key in cls.run_file_keys}, per=per)
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, str]:
-        """Exact parameters as text, as they were asked for; named as in a run file, so that `from_parameters` reads them back."""
+        """Exact parameters as text, as they were asked for; named as in a run file, so that `from_parameters` reads them back. By default
+        the numbers of the budget, or of the noise, and what they are for.
+        """
+        asked = self.asked
+        return {} if asked is None else {name: format_exact(value) for name, value in asked.numbers.items()} | self._per_field
 
     @property
     def shown_parameters(self) -> dict[str, str]:
@@ -75,7 +85,7 @@ class Mechanism(ABC):
         return None
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Json]) -> Self:
         """The mechanism that has these parameters; InvalidParameter where none has.
 
         Guarantees:  `from_parameters(p).parameters == p`: a card is read by it, and two ways to write one number would be two cards.
@@ -84,7 +94,8 @@ class Mechanism(ABC):
         per = given.pop("per", None)
         readers = {key.name: key for key in cls.run_file_keys}
         try:
-            made = cls.from_run_file({name: readers[name].read(value) for name, value in cls._keys_of(given).items()}, per)
+            values = {name: readers[name].read(value) for name, value in cls._keys_of(given).items()}
+            made = cls.from_run_file(values, read_per(per))
         except (InvalidKey, LookupError, InvalidParameter):
             made = None
         if made is None or made.parameters != parameters:
@@ -92,7 +103,7 @@ class Mechanism(ABC):
         return made
 
     @classmethod
-    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         """The keys of a run file that make these parameters."""
         return parameters
 
@@ -177,7 +188,7 @@ class Mechanism(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={_written(value)}' for name, value, default in given if value != default)})"
 
 
-def read_per(value: Any) -> str | None:
+def read_per(value: object) -> str | None:
     """The argument `per`; raise InvalidParameter if it cannot be the name of what a table protects."""
     if value is not None and (not isinstance(value, str) or not value.strip()):
         raise InvalidParameter(

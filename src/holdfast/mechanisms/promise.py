@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,20 @@ def promise(
     kind: Kind,
     distance: Norm | NormName,
     *,
+    epsilon: Fraction | None = None,
+    rho: Fraction | None = None,
+    delta: Fraction | None = None,
     asked: Asked | None = None,
     answers: Answers | None = None,
     keyed: KeyedNoise | None = None,
-    **parameters: Fraction,
 ) -> Guarantee:
     """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for;
     `answers`: where the facts are of real-valued answers; `keyed`: where noise is looked up by cell keys.
     """
-    lattice = facts.lattice
+    lattice, norm = facts.lattice, norm_of(distance)
     secrets = secrets_of(facts.moves, facts.protected, facts.records)
     if answers is not None:
-        secrets = replace(secrets, person_can_be_added=False, reach={norm_of(distance): answers.reach})
+        secrets = replace(secrets, person_can_be_added=False, reach={norm: answers.reach})
     known_sums, known = known_by_identities(lattice.kept)
     kept_sums = lattice.rank - known_sums
     universe = lattice.universe
@@ -44,6 +45,22 @@ def promise(
     )
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
-    exposed = Exposed(kept_sums=kept_sums, cells=len(fixed), names=names)
-    others: dict[str, Any] = {"relation": relation, "exposed": exposed, "asked": asked, "answers": answers, "keyed": keyed, **parameters}
-    return Guarantee.from_secrets(secrets, kind=kind, distance=distance, **others)
+    smallest, status = secrets.smallest(norm)
+    return Guarantee(
+        kind=kind,
+        distance=norm,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        smallest_secret=smallest,
+        smallest_secret_status=status,
+        person=secrets.person(norm),
+        person_can_be_added=secrets.person_can_be_added,
+        protect=secrets.protect,
+        max_records=secrets.max_records,
+        relation=relation,
+        exposed=Exposed(kept_sums=kept_sums, cells=len(fixed), names=names),
+        asked=asked,
+        answers=answers,
+        keyed=keyed,
+    )

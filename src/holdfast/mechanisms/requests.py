@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from holdfast.chains.kernels import KERNELS
 from holdfast.chains.sampler import SamplerRequest
+from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
@@ -51,9 +52,10 @@ def sampler_request(sampler: str, allow_estimated: bool, eta: Exact, samplers: t
     return SamplerRequest(sampler, allow_estimated, ordinary(probability(eta, "eta"), "eta"))
 
 
-def request_from_keys(values: Mapping[str, Any]) -> SamplerRequest:
+def request_from_keys(values: Mapping[str, object]) -> SamplerRequest:
     """The same from the keys of a run file."""
-    return SamplerRequest(values.get("sampler", AUTO), values.get("allow_estimated", False), values.get("eta", DEFAULT_ETA))
+    sampler, allow, eta = values.get("sampler", AUTO), values.get("allow_estimated", False), values.get("eta", DEFAULT_ETA)
+    return SamplerRequest(cast(str, sampler), cast(bool, allow), cast(Fraction, eta))  # as the readers of `sampler_keys` return them
 
 
 class ChainMechanism(Mechanism):
@@ -77,7 +79,7 @@ class ChainMechanism(Mechanism):
         return self.request.eta
 
     @classmethod
-    def _keys_of(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         if "eta_allowed" not in parameters:
             return parameters
         return {**{k: v for k, v in parameters.items() if k != "eta_allowed"}, "eta": parameters["eta_allowed"], "allow_estimated": True}

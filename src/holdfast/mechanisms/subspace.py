@@ -10,11 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
 from holdfast.lattices.norms import L1, NORMS, Norm, NormName
@@ -28,7 +27,7 @@ from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
 from holdfast.privacy.parameters import budget, ordinary, probability
-from holdfast.tables.grid import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import MAX_PLACES, AnswerGrid
 
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
@@ -44,38 +43,17 @@ class SubspaceMechanism(Mechanism):
     """In which distance the sensitivity counts."""
     of_projection: ClassVar[bool] = False
     """Whether it is the sensitivity of the query's projection, where that is known."""
-    takes_answers = True
+    takes_answers = is_unbiased = True
     per: str | None = None
-
-    def sensitivity(self, grid: AnswerGrid) -> Fraction:
-        """In the norm of the noise, squared for l2; refused where it was not given."""
-        return _sensitivity(grid, NORMS[self.norm])
 
     def answers(self, facts: Facts) -> Answers:
         """How far one person can move the answers on the grid; what does not fit together is refused."""
-        grid = facts.grid
-        if grid is None:
-            raise InvalidParameter(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
-        norm, sensitivity = NORMS[self.norm], self.sensitivity(grid)
+        grid = facts.measure.as_grid(f"{type(self).__name__} is for real-valued answers, whose sensitivity is known. Use hf.answer.")
+        norm, sensitivity = NORMS[self.norm], grid.sensitivity(self.norm)
         moved = Fraction(0) if grid.on_grid else _rounding_distance(facts, norm)
         reach = _reach(grid, norm, sensitivity, moved)
         replacing = _whole_steps(grid, norm, sensitivity * 2**norm.power, moved) if grid.neighbours == "add-remove" else reach
         return Answers(grid.places, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
-
-
-def _sensitivity(grid: AnswerGrid, norm: Norm) -> Fraction:
-    """In this norm, squared for l2. An l1 sensitivity bounds that in l2; the other way round it does not."""
-    if norm is L1:
-        if grid.l1 is None:
-            raise InvalidParameter(
-                "Laplace noise needs the l1 sensitivity of the answers. Give it, or take Gaussian noise.", field="sensitivity"
-            )
-        return grid.l1
-    if grid.l2_squared is not None:
-        return grid.l2_squared
-    if grid.l1 is None:
-        raise InvalidParameter("Gaussian noise needs the l2 sensitivity of the answers. Give it.", field="sensitivity")
-    return grid.l1**2
 
 
 def _rounding_distance(facts: Facts, norm: Norm) -> Fraction:
@@ -148,23 +126,22 @@ def _check_key(per: str | None) -> str | None:
     return per
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Laplace(SubspaceMechanism):
     """Laplace noise: one epsilon."""
 
     epsilon: Fraction
+    per: str | None
     norm = "l1"
+    has_long_tails = True
     run_file_keys = (keys.Key("epsilon", keys.budget, '"0.25"', required=True),)
 
     def __init__(self, *, epsilon: Exact, per: str | None = None) -> None:
         self._set(epsilon=ordinary(budget(epsilon, "epsilon"), "epsilon"), per=_read_protected(per))
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
-        return cls._from_checked(epsilon=values["epsilon"], per=_check_key(per))
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {"epsilon": format_exact(self.epsilon), **self._per_field}
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
+        return super().from_run_file(values, _check_key(per))
 
     def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
@@ -172,7 +149,6 @@ class _Laplace(SubspaceMechanism):
         return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedLaplace(_Laplace):
     """Independent Laplace noise, projected on the null space of the invariants.
 
@@ -182,12 +158,9 @@ class ProjectedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.1; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "projected-laplace"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedLaplace(_Laplace):
     """Laplace noise for the free part of the answers, extended to all of them.
 
@@ -197,11 +170,10 @@ class ExtendedLaplace(_Laplace):
     Reference:   [GGY22] Theorem 3.3; [theory R10], [theory T111].
     """
 
-    epsilon: Fraction
-    per: str | None
     name = "extended-laplace"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Gaussian(SubspaceMechanism):
     """Gaussian noise: epsilon with delta, or rho."""
 
@@ -209,6 +181,7 @@ class _Gaussian(SubspaceMechanism):
     delta: Fraction | None
     rho: Fraction | None
     calibration: Calibration
+    per: str | None
     norm = "l2"
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
@@ -243,18 +216,13 @@ class _Gaussian(SubspaceMechanism):
         )
 
     @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
+    def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
         given = {name for name in ("rho", "epsilon", "delta") if name in values}
         if given not in ({"rho"}, {"epsilon", "delta"}):
             wrong = "rho" if "rho" in given or not given else "delta" if "epsilon" in given else "epsilon"
             raise InvalidKey(wrong, "a Gaussian takes epsilon with delta, or rho. Give one of the two.")
         numbers = {name: values.get(name) for name in ("rho", "epsilon", "delta")}
         return cls._from_checked(**numbers, calibration="analytic", per=_check_key(per))
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        given = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
-        return {**{name: format_exact(value) for name, value in given.items() if value is not None}, **self._per_field}
 
     def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
@@ -270,7 +238,6 @@ class _Gaussian(SubspaceMechanism):
         return Channel(facts, Gaussian(sigma_squared), made)
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ProjectedGaussian(_Gaussian):
     """Independent Gaussian noise, projected on the null space of the invariants.
 
@@ -282,15 +249,9 @@ class ProjectedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.1; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "projected-gaussian"
 
 
-@dataclass(frozen=True, init=False, repr=False)
 class ExtendedGaussian(_Gaussian):
     """Gaussian noise for the free part of the answers, extended to all of them.
 
@@ -300,10 +261,5 @@ class ExtendedGaussian(_Gaussian):
     Reference:   [GGY22] Theorem 3.3 and Corollary 3.6; [theory R7], [theory T111].
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    calibration: Calibration
-    per: str | None
     name = "extended-gaussian"
     of_projection = True

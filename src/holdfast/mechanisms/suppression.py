@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.laws import Suppressed
@@ -23,14 +21,6 @@ class Suppression(Mechanism):
     name = "suppression"
     publishes_cells = False
     has_budget = False
-
-    @classmethod
-    def from_run_file(cls, values: Mapping[str, Any], per: str | None) -> Self:
-        return cls()
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {}
 
     def make_channel(self, facts: Facts) -> Channel:
         return Channel(facts, Suppressed(), promise(facts, "pure", "l1", epsilon=Fraction(0)))

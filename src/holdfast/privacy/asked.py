@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from holdfast.display import Json, read_as
 from holdfast.exact.formatting import format_exact
 
 DISTANCE = "distance"
@@ -42,16 +41,16 @@ class Asked:
         """Whether it is an (epsilon, delta) for one person, or what else the table protects."""
         return self.is_for_protected and self.epsilon is not None and self.delta is not None
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready, exact."""
         return {"per": self.per, "parameters": {name: format_exact(value) for name, value in self.numbers.items()}}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Asked:
+    def from_fields(cls, fields: Json) -> Asked:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
-        if fields["per"] is not None and not isinstance(fields["per"], str):
-            raise TypeError("what a budget is for is a text")
-        return cls(per=fields["per"], **{name: Fraction(text) for name, text in fields["parameters"].items()})
+        said = read_as(dict, fields)
+        numbers = {name: Fraction(read_as(str, text)) for name, text in read_as(dict, said["parameters"]).items()}
+        return cls(per=None if said["per"] is None else read_as(str, said["per"]), **numbers)
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {format_exact(value)}" for name, value in self.numbers.items())

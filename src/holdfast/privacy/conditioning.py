@@ -8,20 +8,18 @@ bounded for all tables within the bounds and for all totals at once, so nothing 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
-from flint import fmpz_mat
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.norms import L1
-from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape
+from holdfast.lattices.shapes import Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.privacy.conditioning_fibres import fibre_of
@@ -31,8 +29,6 @@ STEPS = 10_000
 """The rate is found as a multiple of epsilon / STEPS: a short number to print, and no more than .02 % below the best."""
 LISTED_STEPS = 1000
 """The same where every try lists a fibre."""
-MAX_MINORS = 5000
-"""Determinants up to which rows are tried for being unimodular."""
 
 Basis: TypeAlias = Literal["equalities", "moves", "listed", "default"]
 
@@ -54,13 +50,13 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
     """The largest rate found at which the conditioned Laplace law keeps epsilon per unit of l1 distance.
 
     Given:       the shapes of all blocks. `totals` where the kept totals are declared or published: for a shape, those of all its blocks,
-                 in the order of `kept_rows`; small blocks are then listed. They must be public, and what is drawn depends on them.
+                 in the order of `Shape.kept_rows`; small blocks are then listed. They must be public, and what is drawn depends on them.
     Guarantees:  for every table within the bounds, whatever its totals (of listed blocks: with those totals), any other such table with
                  the same totals at l1 distance d, and every output: the logarithm of the ratio of probabilities is epsilon d at most.
                  Certified; between epsilon / 2 and epsilon.
     Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74], [theory T79]
     """
-    growths = {_growth(shape, (totals or {}).get(shape, ()) if isinstance(shape, Bounded) else ()) for shape in shapes}
+    growths = {_growth(shape, (totals or {}).get(shape, ())) for shape in map(Bounded.of, shapes)}
     found = BestRate(epsilon, Fraction(1), "equalities")
     failing = growths
     while failing:  # a listed block may keep epsilon at one rate and not at a lower one: all are checked at the one that is returned
@@ -74,65 +70,33 @@ def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounde
 
 def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
     """An upper bound of gamma for a block of this shape at this rate, whatever its totals; between 0 and 1."""
-    return _growth(shape).excess(rate) / rate
+    return _growth(Bounded.of(shape)).excess(rate) / rate
 
 
-def longest_move(shape: Shape) -> int | None:
-    """The l1 length of the longest elementary move: any two tables with the same totals, both within bounds of the cells, are joined by
-    elementary moves that stay within these bounds and whose lengths add up to the distance. None where it is not known. [theory T71]
-
-    A cell under no sum: 1. One sum: 2. Rows and columns: a cycle through at most min(R, C) rows and as many columns. Other rows, where all
-    their nonzero minors of full size are equal up to sign: elementary moves have entries -1, 0, 1 on rank + 1 cells at most.
-    """
-    match shape:
-        case Free() | Pinned():
-            return 1
-        case OneSum():
-            return 2
-        case General() if shape.rows is not None and _is_unimodular(shape):
-            return shape.rank + 1
-        case _ if shape.is_two_way:
-            return 2 * min(shape.axes)
-    return None
-
-
-class _Growth(Protocol):
+class _Growth(ABC):
     """How the normaliser of a block grows, with what says so. Values: equal ones are found once."""
 
-    @property
-    def basis(self) -> Basis: ...
+    basis: Basis = "moves"
+    steps: ClassVar[int] = STEPS
 
-    @property
-    def steps(self) -> int: ...
-
+    @abstractmethod
     def excess(self, rate: Fraction) -> Fraction:
         """An upper bound of gamma * rate: by how much log Z grows per unit of distance."""
 
 
 @dataclass(frozen=True)
-class _None:
-    """All tables have one normaliser. [theory R12], [theory T74]"""
+class _Constant(_Growth):
+    """gamma = 0 where all tables have one normaliser, and 1 at most anywhere. [theory R12], [theory T74]"""
 
+    gamma: int
     basis: Basis
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
-        return Fraction(0)
+        return self.gamma * rate
 
 
 @dataclass(frozen=True)
-class _Most:
-    """gamma = 1. [theory R12]"""
-
-    basis: ClassVar[Basis] = "default"
-    steps: ClassVar[int] = STEPS
-
-    def excess(self, rate: Fraction) -> Fraction:
-        return rate
-
-
-@dataclass(frozen=True)
-class _AlongMoves:
+class _AlongMoves(_Growth):
     """log(1 - e^(-2 rate) + e^((D - 2) rate)) / D for elementary moves of length D; on folded grids at `folds` times the rate.
 
     [theory T72], [theory T79]
@@ -140,8 +104,6 @@ class _AlongMoves:
 
     longest: int
     folds: int = 1
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -151,12 +113,10 @@ class _AlongMoves:
 
 
 @dataclass(frozen=True)
-class _OneSided:
+class _OneSided(_Growth):
     """log(2 - b - (1 - b)^n) / 2, b = e^(-2 rate), for one sum of n cells with bounds on one side. [theory T73]"""
 
     cells: int
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -165,12 +125,10 @@ class _OneSided:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Line(_Growth):
     """log(1 + q - q^2) / D, q = e^(-D rate): all tables of the block lie on one line in steps of length D. [theory T72]"""
 
     length: int
-    basis: ClassVar[Basis] = "moves"
-    steps: ClassVar[int] = STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         with precision(BITS):
@@ -179,37 +137,36 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _Listed(_Growth):
     """All tables with the declared totals, and what holds for all totals. [theory T74]"""
 
     shape: Bounded
     totals: frozenset[tuple[int, ...]]
-    basis: ClassVar[Basis] = "listed"
-    steps: ClassVar[int] = LISTED_STEPS
+    basis = "listed"
+    steps = LISTED_STEPS
 
     def excess(self, rate: Fraction) -> Fraction:
         listed = max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals)
         return min(listed, _growth(self.shape).excess(rate))
 
 
-def _growth(shape: Shape, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
-    if not isinstance(shape, Bounded) or not shape.has_bounds or isinstance(shape.shape, Pinned):
-        return _None("equalities")
-    is_sum = isinstance(shape.shape, OneSum) and not shape.rows
-    folds = 1 if is_sum else _folds(shape)
-    free = isinstance(shape.shape, Free) and not shape.rows
-    if (free or folds is not None) and _is_binary(shape):
-        return _None("moves")
+def _growth(shape: Bounded, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
+    base = shape.shape
+    if not shape.has_bounds or base.is_pinned:
+        return _Constant(0, "equalities")
+    folds = _folds(shape)
+    if ((base.is_free and not shape.rows) or folds is not None) and _is_binary(shape):
+        return _Constant(0, "moves")
     if totals and all(fibre_of(shape, values).is_listed for values in totals):
         return _Listed(shape, frozenset(totals))
-    if shape.dimension == 1 and not (isinstance(shape.shape, General) and shape.shape.rows is None):
+    if shape.dimension == 1 and base.is_listed:
         return _Line(int(np.abs(shape.basis()).sum()))
-    if is_sum and _is_one_sided(shape):
+    if folds == 1 and _is_one_sided(shape):
         return _OneSided(shape.size)
     if folds is not None:
         return _AlongMoves(2, folds)
-    longest = None if shape.rows else longest_move(shape.shape)
-    return _Most() if longest is None else _AlongMoves(longest)
+    longest = None if shape.rows else base.longest_move()
+    return _Constant(1, "default") if longest is None else _AlongMoves(longest)
 
 
 def _keeps(growth: _Growth, rate: Fraction, epsilon: Fraction) -> bool:
@@ -230,13 +187,9 @@ def _largest(growth: _Growth, epsilon: Fraction, most: Fraction) -> BestRate:
 
 
 def _folds(shape: Bounded) -> int | None:
-    """How many cells move together, for a grid whose axes but one have two places: it is one sum over the long axis. Else None.
-
-    [theory T79]
-    """
-    axes = sorted(shape.axes)
-    is_folded = isinstance(shape.shape, Grid) and not shape.rows and axes[-2] == 2
-    return 2 ** (len(axes) - 1) if is_folded else None
+    """How many cells move together, where the moves are those of one sum over the longest axis: the others have two places. [theory T79]"""
+    is_folded = shape.shape.keeps_axis_sums and not shape.rows and all(n == 2 for n in sorted(shape.axes)[:-1])
+    return 2 ** (len(shape.axes) - 1) if is_folded else None
 
 
 def _is_binary(shape: Bounded) -> bool:
@@ -250,22 +203,10 @@ def _is_binary(shape: Bounded) -> bool:
 
 def _is_one_sided(shape: Bounded) -> bool:
     """Whether, with cells of sign -1 turned round, no cell has an upper bound, or none a lower one."""
-    matrix = shape.matrix()
-    signs = np.ones(shape.size, dtype=np.int64) if matrix is None else matrix[0]
+    signs = shape.kept_rows()[0]
     has_lower, has_upper = shape.lower_cells() > -UNBOUNDED, shape.upper_cells() < UNBOUNDED
     below, above = np.where(signs > 0, has_lower, has_upper), np.where(signs > 0, has_upper, has_lower)
     return not above.any() or not below.any()
-
-
-@lru_cache(maxsize=256)
-def _is_unimodular(shape: General) -> bool:
-    """Whether all nonzero minors of full size are equal up to sign; False where there are too many to try."""
-    rows = shape.rows or ()
-    columns = sorted(set(zip(*rows, strict=True)))
-    if not rows or math.comb(len(columns), len(rows)) > MAX_MINORS:
-        return False
-    minors = {abs(int(fmpz_mat([list(column) for column in chosen]).det())) for chosen in combinations(columns, len(rows))}
-    return len(minors - {0}) == 1
 
 
 def gaussian_factor(shapes: Iterable[Shape]) -> int:
@@ -278,13 +219,14 @@ def gaussian_factor(shapes: Iterable[Shape]) -> int:
                  law can cost more there, and no bound was proved.
     Reference:   [theory T75], [theory T76], [theory T79]
     """
-    return max((_gaussian_factor(shape) for shape in shapes), default=1)
+    return max((_gaussian_factor(shape) for shape in map(Bounded.of, shapes)), default=1)
 
 
-def _gaussian_factor(shape: Shape) -> int:
-    if not isinstance(shape, Bounded) or not shape.has_bounds or shape.dimension <= 1 or (isinstance(shape.shape, Free) and not shape.rows):
+def _gaussian_factor(shape: Bounded) -> int:
+    base = shape.shape
+    if not shape.has_bounds or shape.dimension <= 1 or (base.is_free and not shape.rows):
         return 1
-    if not shape.rows and (longest_move(shape.shape) is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
+    if not shape.rows and (base.longest_move() is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
         return 2
     raise InvalidParameter(
         f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "
@@ -315,23 +257,25 @@ class Neighbourhood:
 def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighbourhood:
     """What is left of one person's neighbourhood in a block, from public facts.
 
-    Given:       the kept totals of the block, in the order of `kept_rows`, where they are public. One person changes one cell of a block
-                 under no kept sum by 1, and else moves from one cell to another, which is 2.
+    Given:       the kept totals of the block, in the order of `Shape.kept_rows`, where they are public. One person changes one cell of a
+                 block under no kept sum by 1, and else moves from one cell to another, which is 2.
     Guarantees:  see Neighbourhood; exact for one sum and for cells under none, for other bounded blocks where their tables can be listed.
     Reference:   [theory T77]
     """
-    person = 1 if isinstance(shape.shape if isinstance(shape, Bounded) else shape, Free) else 2
+    shape = Bounded.of(shape)
+    base = shape.shape
+    person = 1 if base.is_free else 2
     shortest = shape.shortest(L1)
     if shortest is None:
         return Neighbourhood("destroyed", None, "exact")
-    if not isinstance(shape, Bounded) or not shape.has_bounds:
+    if not shape.has_bounds:
         kind: NeighbourhoodKind = "disrupted" if shortest.value > person else "kept" if shortest.status == "exact" else "not known"
         return Neighbourhood(kind, shortest.value, shortest.status)
-    if isinstance(shape.shape, Free) and not shape.rows:  # no totals to know
+    if base.is_free and not shape.rows:  # no totals to know
         can_move = bool((shape.lower_cells() < shape.upper_cells()).any())
         return Neighbourhood("kept", 1, "exact") if can_move else Neighbourhood("destroyed", None, "exact")
     if totals is not None:
-        if isinstance(shape.shape, OneSum) and not shape.rows:
+        if base.is_one_sum and not shape.rows:
             return Neighbourhood("kept", 2, "exact") if _sum_can_move(shape, totals[0]) else Neighbourhood("destroyed", None, "exact")
         fibre = fibre_of(shape, totals)
         if fibre.is_listed:
@@ -342,11 +286,9 @@ def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighb
 
 def _sum_can_move(shape: Bounded, total: int) -> bool:
     """Whether one sum has two tables: two cells that are not fixed, and a total strictly between its ends."""
-    matrix = shape.matrix()
-    signs = [1] * shape.size if matrix is None else matrix[0].tolist()
     ends = [
         sorted((sign * low, sign * high))
-        for sign, low, high in zip(signs, shape.lower_cells().tolist(), shape.upper_cells().tolist(), strict=True)
+        for sign, low, high in zip(shape.kept_rows()[0].tolist(), shape.lower_cells().tolist(), shape.upper_cells().tolist(), strict=True)
     ]
     loose = [(low, high) for low, high in ends if low < high]
     above = -math.inf if any(low <= -UNBOUNDED for low, _ in loose) else sum(low for low, _ in ends)

@@ -15,9 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import arb, arb_poly
 
-from holdfast.errors import RequestTooLarge
 from holdfast.exact.balls import ball, fixed_point, precision
-from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
 
@@ -28,38 +26,6 @@ MAX_LISTED = 1500
 """Tables up to which a fibre is listed: all pairs of them are compared."""
 MAX_STEPS = 200_000
 """Partial tables looked at before the search gives up."""
-
-
-def kept_rows(shape: Shape) -> Ints:
-    """The kept sums of a block as rows over its cells: what `totals` are the values of. Rows may depend on each other."""
-    match shape:
-        case Bounded():
-            return kept_rows(shape.shape)
-        case Free():
-            return np.zeros((0, shape.size), dtype=np.int64)
-        case Pinned():
-            return np.eye(shape.size, dtype=np.int64)
-        case OneSum():
-            matrix = shape.matrix()
-            return np.ones((1, shape.size), dtype=np.int64) if matrix is None else matrix
-        case Grid():
-            places = np.arange(shape.size).reshape(shape.axes)
-            lines = [np.moveaxis(places, axis, -1).reshape(-1, length) for axis, length in enumerate(shape.axes)]
-            out = np.zeros((sum(len(line) for line in lines), shape.size), dtype=np.int64)
-            for number, cells in enumerate(cells for line in lines for cells in line):
-                out[number, cells] = 1
-            return out
-        case Whole():
-            parts = [kept_rows(part) for part in shape.parts]
-            out, row, column = np.zeros((sum(len(part) for part in parts), shape.size), dtype=np.int64), 0, 0
-            for part in parts:
-                out[row : row + part.shape[0], column : column + part.shape[1]] = part
-                row, column = row + part.shape[0], column + part.shape[1]
-            return out
-    matrix = shape.matrix()
-    if matrix is None:
-        raise RequestTooLarge(f"The kept rows of a block of {shape.size} cells are not listed: it is too large.")
-    return matrix
 
 
 def list_tables(shape: Bounded, totals: tuple[int, ...], most: int = MAX_LISTED) -> Ints | None:
@@ -84,7 +50,7 @@ Range: TypeAlias = tuple[int | None, int | None]
 
 def _constraints(shape: Bounded, totals: tuple[int, ...]) -> tuple[list[list[int]], list[Range]]:
     """Kept sums and inequality rows alike: coefficients, with the least and the largest value."""
-    kept = kept_rows(shape).tolist()
+    kept = shape.kept_rows().tolist()
     exact: list[Range] = [(value, value) for value in totals]
     floors: list[Range] = [(value, None) for value in shape.least]
     return [*kept, *(list(row) for row in shape.rows)], [*exact, *floors]

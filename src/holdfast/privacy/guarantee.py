@@ -16,18 +16,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, NormName, norm_of
+from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, norm_of
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.parameters import budget, not_negative, probability
-from holdfast.privacy.secrets import Found, Secrets
+from holdfast.privacy.secrets import Found
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate", "cell-key"]
 Status: TypeAlias = Literal["exact", "estimated"]
@@ -95,9 +95,6 @@ class ChainFacts:
     eta: Fraction
     shapes: int = 1
 
-    def to_fields(self) -> dict[str, str | int]:
-        return {**asdict(self), "eta": str(self.eta)}
-
 
 @dataclass(frozen=True)
 class Conditioning:
@@ -117,10 +114,6 @@ class Conditioning:
     """in which two tables are further apart than one person can move,"""
     destroyed: int = 0
     """in which there is one table only ([GM20] section 5.1)."""
-
-    def to_fields(self) -> dict[str, str | int]:
-        exact = {"rate": format_exact(self.rate), "gamma": format_exact(self.gamma)}
-        return {**exact, "basis": self.basis, "blocks": self.blocks, "disrupted": self.disrupted, "destroyed": self.destroyed}
 
 
 @dataclass(frozen=True)
@@ -170,9 +163,6 @@ class KeyedNoise:
     distance: Fraction
     other_noise: bool = False
 
-    def to_fields(self) -> dict[str, str | int | float | bool | None]:
-        return {**asdict(self), "distance": format_exact(self.distance)}
-
 
 @dataclass(frozen=True)
 class Promise:
@@ -186,6 +176,20 @@ class Promise:
     epsilon: Fraction | float
     delta: Fraction | float
     rho: Fraction | None
+
+    @classmethod
+    def pure(cls, epsilon: Exact) -> Promise:
+        value = not_negative(epsilon, "epsilon")
+        return Promise("pure", value, Fraction(0), value * value / 2)
+
+    @classmethod
+    def zcdp(cls, rho: Exact) -> Promise:
+        value = budget(rho, "rho")
+        return Promise("zcdp", zcdp_epsilon(value, DEFAULT_DELTA), DEFAULT_DELTA, value)
+
+    @classmethod
+    def approximate(cls, epsilon: Exact, delta: Exact) -> Promise:
+        return Promise("approximate", not_negative(epsilon, "epsilon"), probability(delta, "delta"), None)
 
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready; a number that is not exact is a decimal rounded up."""
@@ -295,23 +299,6 @@ class Guarantee:
         reader = probability if name == "delta" else not_negative if self.kind == "pure" else budget
         object.__setattr__(self, name, reader(value, name))
 
-    @classmethod
-    def from_secrets(cls, secrets: Secrets, *, kind: Kind, distance: Norm | NormName, **others: Any) -> Guarantee:
-        """The guarantee with smallest secret, person, protect and max_records as `secrets_of` found them."""
-        norm = norm_of(distance, "distance")
-        value, status = secrets.smallest(norm)
-        return cls(
-            kind=kind,
-            distance=norm,
-            smallest_secret=value,
-            smallest_secret_status=status,
-            person=secrets.person(norm),
-            person_can_be_added=secrets.person_can_be_added,
-            protect=secrets.protect,
-            max_records=secrets.max_records,
-            **others,
-        )
-
     def cost(self, distance: Exact, *, delta: Exact | None = None) -> Promise:
         """What two tables at this distance are promised, rounded up.
 
@@ -376,42 +363,9 @@ class Guarantee:
         """For the two closest tables that the kept totals allow. If smallest_secret_status is "lower bound", they may be farther apart."""
         return self.cost(self.smallest_secret, delta=delta)
 
-    def to_fields(self, *, delta: Exact | None = None) -> dict[str, Any]:
-        """JSON-ready: exact numbers as strings; what is not rational as a decimal rounded up. `holdfast.wording` adds sentences."""
-        per_person = self.per_person(delta=delta)
-        return {
-            "asked": None if self.asked is None else self.asked.to_fields(),
-            "kind": self.kind,
-            "parameters": self._parameters(),
-            "distance": self.distance.name,
-            "distances_are_squared": self.distance.is_squared,
-            "relation_fields": self.relation.to_fields(),
-            "protect": self.protect,
-            "max_records": self.max_records,
-            "status": self.status,
-            "chains": [chain.to_fields() for chain in self.chains],
-            "conditioning": None if self.conditioning is None else self.conditioning.to_fields(),
-            "answers": None if self.answers is None else self.answers.to_fields(),
-            "keyed": None if self.keyed is None else self.keyed.to_fields(),
-            "exposed": {
-                "kept_sums": self.exposed.kept_sums,
-                "cells": self.exposed.cells,
-                "names": list(self.exposed.names),
-                "columns": list(self.exposed.columns),
-            },
-            "smallest_secret": {"distance": _exact(self.smallest_secret), "status": self.smallest_secret_status},
-            "person": {
-                "distance": None if self.person is None else _exact(self.person),
-                "can_change_alone": self.person is not None,
-                "can_be_added": self.person_can_be_added,
-            },
-            "per_distance": self.per_distance(delta=delta).to_fields(),
-            "per_person": None if per_person is None else per_person.to_fields(),
-            "per_smallest_secret": self.per_smallest_secret(delta=delta).to_fields(),
-            **({"key_is_shared": True} if self.key_is_shared else {}),
-        }
-
-    def _parameters(self) -> dict[str, str]:
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Those of its kind, for each unit of distance, exact."""
         return {n: format_exact(v) for n in ("epsilon", "rho", "delta", "eta") if (v := getattr(self, n)) is not None}
 
     def overview(self) -> dict[str, str]:
@@ -453,8 +407,3 @@ def _delta_at(epsilon: Fraction, delta: Fraction, squared: Fraction) -> float:
         ratio = (far - one).exp() * (-far).expm1() / (-one).expm1()  # this way round only a true overflow is one
         value = ball(delta) * ratio
         return min(enclosure(value).up(), 1.0) if value < 2 else 1.0  # not below 2 also where it overflowed
-
-
-def _exact(distance: int | Fraction) -> int | str:
-    """JSON-ready: a whole number, or the text of a fraction."""
-    return int(distance) if distance == int(distance) else format_exact(distance)

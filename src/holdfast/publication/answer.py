@@ -23,13 +23,13 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.booking import EMBEDDED, RecordedIn
 from holdfast.publication.pipeline import release
-from holdfast.publication.release import Release
+from holdfast.publication.publication import Publication
 from holdfast.randomness import NoiseKey
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity, same_invariants_sensitivities
 from holdfast.subspace.spaces import Invariants, read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
-from holdfast.tables.grid import MAX_PLACES, AnswerGrid, check_on_grid
+from holdfast.tables.measure import MAX_PLACES, AnswerGrid, check_on_grid
 from holdfast.wording.answers import (
     LARGE_COEFFICIENTS,
     declared_neighbours,
@@ -68,7 +68,7 @@ def answer(
     office: str | None = None,
     approver: str | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Publication:
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 
     Given:       answers, one number each, and their `sensitivity` in the norm of the mechanism (l1 for Laplace, l2 for Gaussian): how far
@@ -210,7 +210,7 @@ def make_grid(
     if on_grid and not multiples:
         raise InvalidParameter(never_on_grid(denominator, made.step_text), field="on_grid")
     made = replace(made, on_grid=multiples)
-    mechanism.answers(Facts(moves, grid=made))  # what does not fit together is refused before an answer is looked at
+    mechanism.answers(Facts(moves, measure=made))  # what does not fit together is refused before an answer is looked at
     return made
 
 
@@ -218,7 +218,7 @@ def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any
     """The grid of answers whose sensitivity was declared; refused where the mechanism cannot use it."""
     said = read_sensitivities(sensitivity, mechanism)
     made = AnswerGrid(usual_places(None, moves, mechanism, said, on_grid) if places is None else places, **said, on_grid=on_grid)
-    mechanism.answers(Facts(moves, grid=made))
+    mechanism.answers(Facts(moves, measure=made))
     return made
 
 
@@ -259,7 +259,7 @@ def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMec
         return denominator.bit_length() - 1
     if on_grid:
         return 0
-    moved, sensitivity = movement(moves), mechanism.sensitivity(AnswerGrid(0, **said))
+    moved, sensitivity = movement(moves), AnswerGrid(0, **said).sensitivity(mechanism.norm)
     ratio = (1000 * moved.l1 / sensitivity) ** 2 if mechanism.norm == "l1" else 1000**2 * moved.l2_squared / sensitivity
     return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
 
@@ -279,4 +279,4 @@ def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: AnswerGrid, *,
         warnings.warn(moved_totals_sentence(len(found.moved_totals), grid.step_text), HoldfastWarning, stacklevel=3)
     assert moves.universe is not None
     known = replace(grid, moved=len(found.moved_totals))
-    return Table(moves.universe, found.integers, count=value, protect=protect, name=name, grid=known)
+    return Table(moves.universe, found.integers, count=value, protect=protect, name=name, measure=known)

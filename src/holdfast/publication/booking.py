@@ -36,12 +36,22 @@ from holdfast.errors import (
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.embedded import find_ledger
+from holdfast.ledger.releases import Granted
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
-from holdfast.publication.fixed_noise import compare_noise, fixed_facts
-from holdfast.publication.folder import Output, output_problem, put_in_place
-from holdfast.publication.history import GRANT, charge_facts, grant_facts, public_facts
-from holdfast.publication.leftovers import TEMPORARY, clear, drop_lock, lock_of, remove_leftovers, take_lock
+from holdfast.publication.fixed_noise import compare_noise, with_noise
+from holdfast.publication.folder import (
+    TEMPORARY,
+    Output,
+    clear,
+    drop_lock,
+    lock_of,
+    output_problem,
+    put_in_place,
+    remove_leftovers,
+    take_lock,
+)
+from holdfast.publication.history import charge_facts, public_facts
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.publication.staged import card_digest, holds_release, remove_unfinished, unfinished_name
@@ -63,7 +73,7 @@ from holdfast.wording.endings import (
 
 if TYPE_CHECKING:
     from holdfast.cellkey.published import FixedNoise
-    from holdfast.ledger.values import Reservation
+    from holdfast.ledger.releases import Reservation
 
 EMBEDDED: Final = "embedded"
 RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
@@ -139,9 +149,9 @@ class Booking(ABC):
 
     entry: str | None
     """The entry of the ledger under which it was charged; None where no ledger was used."""
-    software: Mapping[str, Any]
+    software: Mapping[str, str | int]
     """Software versions when the release began."""
-    grant: Mapping[str, Any] | None
+    grant: Granted | None
     """What had been granted to the account when the budget was reserved; None where no limit was set."""
 
     @abstractmethod
@@ -218,8 +228,8 @@ class Booked(Booking):
     def __init__(self, account: ChargedAccount, reservation: Reservation, identity: str) -> None:
         self.ledger, self.reservation, self._identity = account.open_ledger(), reservation, identity
         self._is_complete = self._is_elsewhere = self._is_checked = False
-        self.entry, self.software = reservation.head, reservation.facts.get("software", {})
-        self.grant = reservation.facts.get(GRANT)
+        self.entry, self.software = reservation.head, reservation.facts.software or {}
+        self.grant = reservation.facts.grant
 
     @contextlib.contextmanager
     def exclusive_folder(self, output: Output) -> Iterator[Path]:
@@ -365,9 +375,10 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
     account.check_id(order.release_id)
     known = account.ledger.account(account.dataset)
     earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
-    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint) | grant_facts(known.grants)
+    facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint)
+    facts = replace(facts, grant=Granted.of(known.grants))  # in the event, so that a release that is resumed says the same
     fixed = plan.mechanism.fixed_noise(table)
-    facts |= {} if fixed is None else fixed_facts(fixed)
+    facts = facts if fixed is None else with_noise(facts, fixed)
     if order.disjoint is not None:  # a declaration that is refused leaves no new ledger behind
         account.ledger.check(account.dataset, order.release_id, Charge.of(plan.guarantee), facts)
     rehearse(plan.drawing)
@@ -400,8 +411,8 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
     if found.sealed_key is None or account.secret is None or found.second_secret is None:
         raise WrongState(not_resumable(found.release_id, found.sealed_key is not None, account.secret is not None))
     decisive = ("holdfast", "python-flint")  # other samplers, or another reduced basis, would draw other noise from the same words
-    before = found.facts.get("software", {})
-    if found.facts.get("stream_version") != STREAM_VERSION or any(before.get(name) != software().get(name) for name in decisive):
+    before = found.facts.software or {}
+    if found.facts.stream_version != STREAM_VERSION or any(before.get(name) != software().get(name) for name in decisive):
         raise OtherInput(
             f"The release {found.release_id!r} was begun with another version of Holdfast or python-flint. Resume with that version."
         )
@@ -416,9 +427,9 @@ def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, a
 
 def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     """Refuse to resume a release under another mechanism, table, kept totals, price, revision or declaration than it was begun with."""
-    asked = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint)
+    asked, said = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint), found.facts
     same = ("mechanism", "parameters", "protect", "max_records", "universe", "constraints", "revision_of", "answers", DISJOINT)
-    if any(asked.get(name) != found.facts.get(name) for name in same) or Charge.of(plan.guarantee) != found.charge:
+    if any(getattr(asked, name) != getattr(said, name) for name in same) or Charge.of(plan.guarantee) != found.charge:
         raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
 
 

@@ -17,10 +17,10 @@ from holdfast.cellkey.check import Check, DesignCheck
 from holdfast.cellkey.published import FixedNoise, PublishedTables, Settings
 from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger import Charge, Ledger, NewLedger
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.state import sync_folder
-from holdfast.ledger.values import Reservation
 from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
-from holdfast.publication.fixed_noise import compare_noise, fixed_facts
+from holdfast.publication.fixed_noise import compare_noise, with_noise
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.order import UNNAMED
@@ -194,7 +194,7 @@ def _reserve(book: Ledger, made: PublishedTables, noise: FixedNoise) -> tuple[Re
     """Record the release, and in which parts its noise is another than that of earlier ones. There is no key to seal and nothing to resume:
     the same records give the same tables again.
     """
-    facts = {"method": "cell keys", "tables": [table.name for table in made.tables], **fixed_facts(noise)}
+    facts = with_noise(ReleaseFacts(others={"method": "cell keys", "tables": [table.name for table in made.tables]}), noise)
     other: tuple[str, ...] = ()
 
     def compare(earlier: list[Reservation]) -> None:

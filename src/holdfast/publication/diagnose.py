@@ -13,7 +13,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -31,13 +31,14 @@ from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMe
 from holdfast.exact.formatting import format_exact, format_up
 from holdfast.exact.parameters import exact_integer
 from holdfast.invariants.constraints import Constraint
-from holdfast.lattices.shapes import Free, Grid, Shape, Whole
+from holdfast.lattices.shapes import Grid, Shape
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
+from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts, Movement, RowFacts, TableFacts, TogetherFacts
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
@@ -82,22 +83,6 @@ class DiagnosedBlocks:
     def kernel(self, name: str) -> tuple[Kernel, str]:
         """The kernel of a name and the seed of its pairs, which are those of a release; or a refusal."""
         return kernel_for(name, self.shape, self.target), chain_seed(name, self.shape, self.target)
-
-
-@dataclass(frozen=True, eq=False)
-class Movement:
-    """How a chain moves once it is there: figures to four digits; None where nothing can be said."""
-
-    acceptance_rate: float
-    draws: int | None = None
-    effective_sample_size: float | None = None
-    """Effective number of draws, for the slowest of the recorded columns."""
-    autocorrelation_sweeps: float | None = None
-    columns: dict[str, dict[str, float | None]] | None = None
-    note: str | None = None
-
-    def to_fields(self) -> dict[str, Any]:
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,70 +131,64 @@ class DiagnosisRow:
         """Whole sweeps that hold so many steps."""
         return -(-steps // self.steps_per_sweep)
 
-    def to_fields(self, epsilon: Fraction | None) -> dict[str, Any]:
-        """Plain values; what was not found is None."""
+    def facts(self, epsilon: Fraction | None) -> RowFacts:
+        """What the page says; what was not found is None."""
         part = self.part
         curves = [] if self.curve is None else [self.curve, *self.others]
-        return {
-            "block": part.label,
-            "kind": "whole" if isinstance(part.shape, Whole) else part.shape.name,
-            "shape": list(part.shape.axes),
-            "cells": part.shape.size,
-            "free_dimensions": part.shape.dimension,
-            "blocks": part.blocks,
-            "kernel": self.kernel,
-            "problem": self.problem,
-            "warning": self.warning,
-            "steps_per_sweep": None if self.curve is None else self.steps_per_sweep,
-            **self._meeting_fields(),
-            "recommended_steps": self.steps,
-            "recommended_sweeps": None if self.steps is None else self.steps // self.steps_per_sweep,
-            "eta": None if self.eta is None else str(self.eta),
-            "added_delta": None if self.eta is None else _added_delta(epsilon, part.blocks * self.eta),
-            "movement": None if self.movement is None else self.movement.to_fields(),
-            "curves": [self._curve_fields(curve, place == 0) for place, curve in enumerate(curves)],
-        }
+        return RowFacts(
+            block=part.label,
+            kind=part.shape.name if part.target.splits else "whole",
+            shape=tuple(part.shape.axes),
+            cells=part.shape.size,
+            free_dimensions=part.shape.dimension,
+            blocks=part.blocks,
+            kernel=self.kernel,
+            problem=self.problem,
+            warning=self.warning,
+            steps_per_sweep=None if self.curve is None else self.steps_per_sweep,
+            **self._meeting_times(),
+            recommended_steps=self.steps,
+            recommended_sweeps=None if self.steps is None else self.steps // self.steps_per_sweep,
+            eta=None if self.eta is None else str(self.eta),
+            added_delta=None if self.eta is None else _added_delta(epsilon, part.blocks * self.eta),
+            movement=self.movement,
+            curves=tuple(self._curve_facts(curve, place == 0) for place, curve in enumerate(curves)),
+        )
 
-    def _meeting_fields(self) -> dict[str, Any]:
+    def _meeting_times(self) -> dict[str, int]:
+        """How the assessed pairs met, by the names that RowFacts has."""
         if self.curve is None:
-            names = ("lag_steps", "lag_sweeps", "pairs", "met", "given_up_after_sweeps", *_TIMES)
-            return dict.fromkeys(names)
+            return {}
         meetings = self.curve.meetings
-        out: dict[str, Any] = {
-            "lag_steps": meetings.lag,
-            "lag_sweeps": self.sweeps_of(meetings.lag),
-            "pairs": meetings.pairs,
-            "met": meetings.pairs - meetings.unmet,
-            "given_up_after_sweeps": meetings.most // self.steps_per_sweep,
-        }
+        lag = {"lag_steps": meetings.lag, "lag_sweeps": self.sweeps_of(meetings.lag)}
+        met = {"pairs": meetings.pairs, "met": meetings.pairs - meetings.unmet}
+        out = {**lag, **met, "given_up_after_sweeps": meetings.most // self.steps_per_sweep}
         if meetings.unmet:  # the longest is not known, and the median may not be
-            return out | dict.fromkeys(_TIMES)
+            return out
         times = np.sort(meetings.coupled_steps)
         median, largest = int(times[(len(times) - 1) // 2]), int(times[-1])
-        return out | dict(zip(_TIMES, (median, self.sweeps_of(median), largest, self.sweeps_of(largest)), strict=True))
+        medians = {"median_meeting_steps": median, "median_meeting_sweeps": self.sweeps_of(median)}
+        return {**out, **medians, "largest_meeting_steps": largest, "largest_meeting_sweeps": self.sweeps_of(largest)}
 
-    def _curve_fields(self, curve: TotalVariationCurve, assessed: bool) -> dict[str, Any]:
+    def _curve_facts(self, curve: TotalVariationCurve, assessed: bool) -> CurveFacts:
         meetings = curve.meetings
         is_bound = not meetings.unmet
         value = curve.bound if is_bound else curve.lower_envelope_if_met_at_cap
         last = int(meetings.coupled_steps.max())
         # With censored pairs the last step is the cap, where the figure drops to 0 only because they count as met there.
         steps = [step for step in curve.points(POINTS).tolist() if is_bound or step < last]
-        return {
-            "lag_steps": meetings.lag,
-            "lag_sweeps": self.sweeps_of(meetings.lag),
-            "assessed": assessed,
-            "pairs": meetings.pairs,
-            "met": meetings.pairs - meetings.unmet,
-            "is_bound": is_bound,
-            "end_sweeps": _digits(last / self.steps_per_sweep, 6),
-            "sweeps": [_digits(step / self.steps_per_sweep, 6) for step in steps],
-            "estimate": [_digits(value(step), 6) for step in steps],
-            "upper": [_digits(curve.upper(step), 6) for step in steps] if is_bound else None,
-        }
-
-
-_TIMES = ("median_meeting_steps", "median_meeting_sweeps", "largest_meeting_steps", "largest_meeting_sweeps")
+        return CurveFacts(
+            lag_steps=meetings.lag,
+            lag_sweeps=self.sweeps_of(meetings.lag),
+            assessed=assessed,
+            pairs=meetings.pairs,
+            met=meetings.pairs - meetings.unmet,
+            is_bound=is_bound,
+            end_sweeps=_digits(last / self.steps_per_sweep, 6),
+            sweeps=tuple(_digits(step / self.steps_per_sweep, 6) for step in steps),
+            estimate=tuple(_digits(value(step), 6) for step in steps),
+            upper=tuple(_digits(curve.upper(step), 6) for step in steps) if is_bound else None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,14 +217,14 @@ class Diagnosis:
         """Whether for every shape of blocks some kernel gave a bound."""
         return all(any(row.part is part and row.problem is None for row in self.rows) for part in self.parts)
 
-    def together(self) -> dict[str, Any]:
+    def together(self) -> TogetherFacts:
         """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
         if not self.parts:
             text = "Nothing is left for a chain: cells under no kept total are drawn independently, exactly."
-            return {"blocks": 0, "eta": None, "added_delta": None, "text": text}
+            return TogetherFacts(0, None, None, text)
         unknown = [part.label for part in self.parts if not any(row.part is part and row.eta is not None for row in self.rows)]
         if unknown:
-            return {"blocks": self.blocks, "eta": None, "added_delta": None, "text": f"No bound was obtained for {'; '.join(unknown)}."}
+            return TogetherFacts(self.blocks, None, None, f"No bound was obtained for {'; '.join(unknown)}.")
         eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
         epsilon = _epsilon(self.mechanism)
         added = _added_delta(epsilon, eta)
@@ -262,41 +241,46 @@ class Diagnosis:
             f"eta = {format_exact(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta "
             "asks for."
         )
-        return {"blocks": self.blocks, "eta": str(eta), "added_delta": added, "text": text}
+        return TogetherFacts(self.blocks, str(eta), added, text)
+
+    @property
+    def chain_facts(self) -> ChainsFacts:
+        """Everything that the page and `--json` say."""
+        epsilon = _epsilon(self.mechanism)
+        return ChainsFacts(
+            confidential=self.confidential,
+            confidential_text=CONFIDENTIAL if self.confidential else None,
+            table=TableFacts(self.facts.name or self.facts.count_name, len(self.facts.universe)),
+            kept=tuple(str(s) for s in self.facts.constraints if s.kind == "kept"),
+            kept_texts=tuple(kept_texts(self.facts.constraints, self.facts.universe.labels)),
+            mechanism=MechanismFacts(self.mechanism.name, {**self.mechanism.parameters}),
+            pairs=self.pairs,
+            most_sweeps=self.most_sweeps,
+            status="estimated",
+            text=ESTIMATED,
+            together=self.together(),
+            rows=tuple(row.facts(epsilon) for row in self.rows),
+        )
 
     def to_fields(self) -> dict[str, Any]:
-        """Everything as plain values, for `--json` and the page."""
-        epsilon = _epsilon(self.mechanism)
-        return {
-            "confidential": self.confidential,
-            "confidential_text": CONFIDENTIAL if self.confidential else None,
-            "table": {"name": self.facts.name or self.facts.count_name, "cells": len(self.facts.universe)},
-            "kept": [str(s) for s in self.facts.constraints if s.kind == "kept"],
-            "kept_texts": kept_texts(self.facts.definitions, self.facts.universe.labels),
-            "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters},
-            "pairs": self.pairs,
-            "most_sweeps": self.most_sweeps,
-            "status": "estimated",
-            "text": ESTIMATED,
-            "together": self.together(),
-            "rows": [row.to_fields(epsilon) for row in self.rows],
-        }
+        """The same as plain values, for `--json`."""
+        return asdict(self.chain_facts)
 
     def __str__(self) -> str:
-        fields = self.to_fields()
+        found = self.chain_facts
         parameters = [f"{key} = {value}" for key, value in self.mechanism.parameters.items()]
         universe = self.facts.universe
         return "\n".join(
             [
                 *([CONFIDENTIAL] if self.confidential else []),
-                f"Table      {fields['table']['cells']:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
-                f"Kept       {'; '.join(fields['kept_texts']) or 'nothing'}",
+                f"Table      {found.table.cells:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
+                f"Kept       {'; '.join(found.kept_texts) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
                 f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
                 *([""] if self.rows else []),
-                *_text_table(fields["rows"]),
+                *_text_table(found.rows),
                 *([""] if self.rows else []),
-                f"Together   {fields['together']['text']}",
+                f"Together   {found.together.text}",
                 f"Status     {ESTIMATED}",
                 *(f"Diagnosis  effective sample size and autocorrelation time: {note}" for note in self._notes),
             ]
@@ -310,7 +294,7 @@ class Diagnosis:
 
     def to_html(self) -> str:
         """The page, with the curves as figures."""
-        return diagnosis_html(self.to_fields())
+        return diagnosis_html(self.chain_facts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page.
@@ -374,7 +358,7 @@ def diagnose(
         )
     if most_sweeps < 1:
         raise InvalidParameter(f"Pairs must be given 1 sweep or more. Got most_sweeps = {most_sweeps}.")
-    facts = Facts.of(table, keep)  # from here on no count can be reached
+    facts = Facts.of(Declarations.of(table), keep)  # from here on no count can be reached
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     if type(channel.target) not in DECAYS:
@@ -408,16 +392,14 @@ def _parts(channel: Channel) -> Iterator[DiagnosedBlocks]:
     """What chains run on: every shape but free cells, which are drawn independently; a law that does not factorise has one, the table."""
     used: dict[str, int] = {}
     for shape, blocks in channel.shapes().items():
-        if isinstance(shape, Free):
+        if shape.is_free:
             continue
-        label = _label(shape)
+        label = _label(shape) if channel.target.splits else "the whole table"
         used[label] = used.get(label, 0) + 1
         yield DiagnosedBlocks(label if used[label] == 1 else f"{label}, no. {used[label]}", shape, blocks, channel.target)
 
 
 def _label(shape: Shape) -> str:
-    if isinstance(shape, Whole):
-        return "the whole table"
     return f"{' x '.join(map(str, shape.axes))} grid" if isinstance(shape, Grid) else f"{shape.name} of {shape.size} cells"
 
 
@@ -523,34 +505,35 @@ def _added_delta(epsilon: Fraction | None, eta: Fraction) -> str | None:
 _HEADER = ("Block", "Blocks", "Kernel", "Lag", "Met", "Median", "Longest", "Recommended", "eta", "Accepted", "Autocorr.")
 
 
-def _text_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _text_table(rows: Sequence[RowFacts]) -> list[str]:
     """Aligned columns; a row without a bound says why instead. Times are in sweeps."""
     if not rows:
         return []
     lines = [_HEADER, *map(_cells_of, rows)]
     widths = [max(len(line[i]) for line in lines if len(line) > i + 1 or len(line) == len(_HEADER)) for i in range(len(_HEADER))]
     out = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)).rstrip() for line in lines]
-    warnings = [f"Warning: {row['kernel']}, {row['block']}: {row['warning']}." for row in rows if row["warning"] is not None]
+    warnings = [f"Warning: {row.kernel}, {row.block}: {row.warning}." for row in rows if row.warning is not None]
     return [*out, "Lag, meetings, recommended number and autocorrelation time are in sweeps.", *warnings]
 
 
-def _cells_of(row: dict[str, Any]) -> tuple[str, ...]:
-    head = (row["block"], f"{row['blocks']:,}", row["kernel"])
-    if row["problem"] is not None:
-        return (*head, row["problem"])
-    moved = row["movement"]
-    time = moved["autocorrelation_sweeps"]
-    times = (row["median_meeting_sweeps"], row["largest_meeting_sweeps"])
-    recommended = f"{row['recommended_sweeps']:,} ({row['recommended_steps']:,} steps)"
-    rate = f"{100 * moved['acceptance_rate']:.3g} %"
-    met = f"{row['met']:,} of {row['pairs']:,}"
+def _cells_of(row: RowFacts) -> tuple[str, ...]:
+    head = (row.block, f"{row.blocks:,}", row.kernel)
+    if row.problem is not None:
+        return (*head, row.problem)
+    moved = row.movement
+    assert moved is not None
+    time = moved.autocorrelation_sweeps
+    times = (row.median_meeting_sweeps, row.largest_meeting_sweeps)
+    recommended = f"{row.recommended_sweeps:,} ({row.recommended_steps:,} steps)"
+    rate = f"{100 * moved.acceptance_rate:.3g} %"
+    met = f"{row.met:,} of {row.pairs:,}"
     return (
         *head,
-        f"{row['lag_sweeps']:,}",
+        f"{row.lag_sweeps:,}",
         met,
         *(f"{t:,}" for t in times),
         recommended,
-        row["eta"],
+        row.eta or "-",
         rate,
         "-" if time is None else f"{time:.3g}",
     )

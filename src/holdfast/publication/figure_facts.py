@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from holdfast.accuracy.interval import Interval, around
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
 from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, GridFacts, Ranked, SharesFacts, SizeClass, Sizes, SpreadFacts
 from holdfast.tables import Universe
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -93,7 +96,7 @@ def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
     return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
 
 
-def rank_sums(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked:
+def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
     order = np.argsort(-sums.values, kind="stable")[:most].tolist()
     ends, kind = _ends(plan, table, sums, order)
@@ -101,7 +104,7 @@ def rank_sums(plan: Plan, table: ReleasedTable, sums: Sums, most: int) -> Ranked
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 
-def _ends(plan: Plan, table: ReleasedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
+def _ends(plan: Plan, table: PublishedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
     """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
     found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
     if found is not None:
@@ -114,11 +117,11 @@ def _ends(plan: Plan, table: ReleasedTable, sums: Sums, units: Sequence[int]) ->
 
 
 def _normal(plan: Plan, value: float, deviation: float) -> tuple[float, float]:
-    far = NORMAL * deviation if plan.facts.grid is not None else float(np.ceil(NORMAL * deviation))
+    far = float(np.ceil(NORMAL * deviation)) if plan.facts.measure.whole else NORMAL * deviation
     return float(f"{value - far:.12g}"), float(f"{value + far:.12g}")
 
 
-def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -> list[Interval] | None:
+def computed_intervals(plan: Plan, table: PublishedTable, sums: Sequence[Ints]) -> list[Interval] | None:
     """What `interval` says of the sums over these cells; None where one of them would have to be simulated, which is too long for a page,
     or where there is none, because the noise depends on the counts or comes from a chain.
     """
@@ -127,14 +130,12 @@ def computed_intervals(plan: Plan, table: ReleasedTable, sums: Sequence[Ints]) -
         law = laws.without_draws(cells)
         if law is None:
             return None
-        wanted = np.zeros(len(table) if plan.facts.grid is not None else 0, dtype=np.int64)
-        if plan.facts.grid is not None:
-            wanted[cells] = 1
-        out.append(around(plan.facts, wanted, int(table.counts[cells].sum()), law.reach(1 - CONFIDENCE), CONFIDENCE, False))
+        published = cells, np.ones(len(cells), dtype=np.int64), int(table.counts[cells].sum())
+        out.append(around(plan.facts, published, law.reach(1 - CONFIDENCE), CONFIDENCE, False))
     return out
 
 
-def grid_of(plan: Plan, table: ReleasedTable, columns: Sequence[str] | None) -> GridFacts:
+def grid_of(plan: Plan, table: PublishedTable, columns: Sequence[str] | None) -> GridFacts:
     """The two-way table by two columns: by default those of a table that has two. Refused where it would have too many rows or columns."""
     universe = plan.facts.universe
     if len(universe.columns) == 1:
@@ -163,7 +164,7 @@ def _label(universe: Universe, column: str, code: str) -> str:
     return universe.labels.code(column, {column: code}) or code
 
 
-def example_of(plan: Plan, table: ReleasedTable) -> Example | None:
+def example_of(plan: Plan, table: PublishedTable) -> Example | None:
     """A cell of middle size with noise, and the next cell with noise; None where there are no two, or no standard deviations."""
     deviations, covariance = plan.deviations, plan.covariance
     if deviations is None or covariance is None:

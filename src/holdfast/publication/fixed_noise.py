@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from holdfast.cellkey.published import FixedNoise, NoiseFacts
 from holdfast.errors import LedgerProblem
+from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import text_of
 from holdfast.wording.cellkey import other_noise_refusal, other_records_refusal
 
-if TYPE_CHECKING:
-    from holdfast.ledger.values import Reservation
 
-NOISE, OTHER_RECORDS = "noise", "other_records"
-"""The facts of a release: what fixes its noise, and why its records are others than those of earlier data sets."""
-
-
-def fixed_facts(noise: FixedNoise) -> dict[str, dict[str, str] | str]:
+def with_noise(facts: ReleaseFacts, noise: FixedNoise) -> ReleaseFacts:
     """For the event that reserves the release; InvalidParameter where the ledger could not hold the reason."""
-    said = {} if noise.other_records is None else {OTHER_RECORDS: text_of(noise.other_records, OTHER_RECORDS)}
-    return {NOISE: noise.facts.to_fields(), **said}
+    said = None if noise.other_records is None else text_of(noise.other_records, "other_records")
+    return replace(facts, noise=noise.facts.to_fields(), other_records=said)
 
 
 def compare_noise(earlier: Sequence[Reservation], dataset: str, noise: FixedNoise) -> tuple[str, ...]:
@@ -48,10 +43,10 @@ def compare_noise(earlier: Sequence[Reservation], dataset: str, noise: FixedNois
 
 
 def _differing(noise: NoiseFacts, releases: Sequence[Reservation]) -> list[str]:
-    found = [release.facts.get(NOISE, {}) for release in releases]
+    found = [release.facts.noise or {} for release in releases]
     return [name for name, value in noise.to_fields().items() if any(facts.get(name) != value for facts in found)]
 
 
 def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) -> bool:
     """Whether a release of one data set was recorded as of other records, when the other data set had one."""
-    return bool(others) and any(OTHER_RECORDS in release.facts and release.seq > others[0].seq for release in said)
+    return bool(others) and any(release.facts.other_records is not None and release.seq > others[0].seq for release in said)

@@ -1,13 +1,21 @@
-"""The output folder: written beside its final place, complete and synced, then renamed. Nothing partial ever has the final name."""
+"""The output folder: written beside its final place, complete and synced, then renamed. Nothing partial ever has the final name.
+
+A killed run leaves an unfinished folder beside the output; a later one tells it by its lock from what another process is at work on. A
+lock file stands beside every unfinished folder, from before the folder is made until after it is gone, and is locked as long as the
+process lives. A folder of a run without a ledger whose lock nobody holds belongs to nobody: it is removed, or named where it cannot be. A
+folder of a run with a ledger belongs to its entry there, and is left alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import errno
+import fcntl
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable
@@ -15,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.card.card import Card, FileInfo
+from holdfast.card.problems import other_version
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
+from holdfast.ledger.shared_files import wait_for
 from holdfast.ledger.state import sync_folder
-from holdfast.publication.card import Card, other_version
 from holdfast.publication.given_files import CARD, read_json_text
-from holdfast.publication.leftovers import BEFORE, TEMPORARY, LockProblem, clear, lock_of, take_lock
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas
@@ -33,12 +42,18 @@ from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
 from holdfast.tables.formats import FORMATS, save_frame
 from holdfast.tables.formulas import FORMULAS, formula_columns, is_formula, mark_frame
+from holdfast.wording.endings import left_over_sentence, removed_sentence
 
 if TYPE_CHECKING:
-    from holdfast.publication.release import Release
+    from holdfast.publication.publication import Publication
 
 logger = logging.getLogger(__name__)
 
+TEMPORARY = ".holdfast-unfinished-"
+BEFORE = "-before"
+"""What the name of a folder that is being replaced ends in, where the system cannot exchange two folders at once."""
+WAITING = "Another process is writing this release: waiting for it, up to %g seconds."
+_WITHOUT_LEDGER = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
 TRIAL_BYTES = 1 << 16
 SHOWN = 10
 """Things in the way of a folder that a message lists; the rest is counted."""
@@ -79,7 +94,7 @@ class Output:
             load_signing_key(self.sign)
 
 
-def fill_folder(release: Release, temporary: Path, output: Output) -> None:
+def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
@@ -88,22 +103,22 @@ def fill_folder(release: Release, temporary: Path, output: Output) -> None:
         for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
             save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
-        write_synced(temporary / VIEW_FILE, view.to_json().encode())
-    beside = None if view is None else view.to_fields()
-    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.grid, marked=marked))
-    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.grid, marked=marked)
+        write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
+    beside = None if view is None else view.info
+    write_synced(temporary / KEPT_FILE, kept_csv(release.plan.facts.kept, release.totals, release.table.measure, marked=marked))
+    exposed = exposed_csv(release.exposure, release.table.counts, release.table.count_name, release.table.measure, marked=marked)
     write_synced(temporary / EXPOSED_FILE, exposed)
     key = None if output.sign is None else load_signing_key(output.sign)
-    card = release.card_model.to_be_signed_by(None if key is None else public_key_of(key))
+    card = release.card.to_be_signed_by(None if key is None else public_key_of(key))
     card = card.with_marked_formulas() if marked else card
-    write_synced(temporary / "statement.html", statement_html(card.to_dict(), beside).encode())
-    kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.grid)
+    write_synced(temporary / "statement.html", statement_html(card, beside).encode())
+    kept_rows = shown_rows(release.kept_rows, release.plan.facts.kept, release.table.measure)
     areas = None
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())
         areas = folder_areas((temporary / MAP_FILE).read_bytes(), release.plan, release.table)
     facts = report_facts(release.plan, release.table, areas, beside)
-    write_synced(temporary / "report.html", report_html(card.to_dict(), kept_rows, facts).encode())
+    write_synced(temporary / "report.html", report_html(card, kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = sign_card(made, key)
@@ -254,9 +269,9 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _checksum(path: Path) -> dict[str, Any]:
+def _checksum(path: Path) -> FileInfo:
     with open(path, "rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
+        return FileInfo(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 
 
 def put_in_place(temporary: Path, output: Output) -> None:
@@ -298,3 +313,92 @@ def _exchange(temporary: Path, folder: Path) -> None:
         os.rename(aside, folder)
         raise
     os.rename(aside, temporary)
+
+
+def lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
+
+
+class LockProblem(OSError):
+    """A lock beside the output that cannot be had; `strerror` says why and what to do."""
+
+
+def take_lock(path: Path) -> int:
+    """Wait until nobody else holds this lock file, and return its handle. It ends with the process; where there are no locks it is skipped.
+
+    Raise LockProblem if another process does not let it go, or if the file belongs to another user, who could hold it for ever.
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            _check_owner(handle, path)
+            wait_for(handle, WAITING)
+            if _is_at(handle, path):
+                return handle
+        except BaseException as error:
+            os.close(handle)
+            if isinstance(error, OSError) and error.errno == errno.EBUSY:
+                raise LockProblem(errno.EBUSY, f"{error.strerror}. Let that process end, and run the command again") from None
+            raise
+        os.close(handle)  # who held it was done and removed it
+
+
+def _check_owner(handle: int, path: Path) -> None:
+    if os.fstat(handle).st_uid != os.geteuid():
+        raise LockProblem(errno.EACCES, f"its lock {path.name!r} belongs to another user. Remove that file, or write to another folder")
+
+
+def drop_lock(path: Path, handle: int | None) -> None:
+    """A lock file that cannot be removed does no harm: nobody holds it. Without a handle only for a name that no other process uses: a
+    signal came after the file was made and before its handle was known here.
+    """
+    with contextlib.suppress(OSError):
+        path.unlink()
+    if handle is not None:
+        os.close(handle)
+
+
+def clear(folder: Path, handle: int | None) -> None:
+    """Remove an unfinished folder whose name no other process uses, and its lock."""
+    shutil.rmtree(folder, ignore_errors=True)
+    drop_lock(lock_of(folder), handle)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what killed runs without a ledger left in this folder, and say so; name what stays."""
+    try:
+        found = sorted({name.removesuffix(".lock") for name in os.listdir(parent)})
+    except OSError:
+        return  # it may be written to, and not listed
+    for name in found:
+        if name.startswith(TEMPORARY) and name.endswith(BEFORE):
+            logger.info("%s", left_over_sentence(name, replaced=True))
+        elif _WITHOUT_LEDGER.fullmatch(name):
+            _remove(parent / name)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        handle = os.open(lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(handle, lock_of(folder)):
+                return  # who held it is done
+            if os.path.lexists(folder):
+                if os.lstat(folder).st_uid != os.geteuid():
+                    raise PermissionError
+                shutil.rmtree(folder)
+                logger.info("%s", removed_sentence(folder.name))
+            os.unlink(lock_of(folder))
+        finally:
+            os.close(handle)
+    except BlockingIOError:
+        return  # another process is at work on it
+    except OSError:
+        logger.info("%s", left_over_sentence(folder.name, replaced=False))
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    return False

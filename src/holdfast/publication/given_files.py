@@ -12,13 +12,15 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from holdfast.card.fields import repeated_names
 
 CARD = "card.json"
 """What a folder of a release has, written last."""
@@ -141,7 +143,7 @@ def parse_json(text: str | bytes) -> Any:
     return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if repeated_names(name for name, _ in pairs):
         raise Unfit("has a name twice in one object")
     return dict(pairs)
@@ -152,17 +154,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise Unfit("has NaN, Infinity or a number beyond the floats")
     return value
-
-
-def repeated_names(names: Iterable[str]) -> list[str]:
-    """The names that are there more than once, each once. Linear: whoever made the file decides how many there are."""
-    seen: set[str] = set()
-    again: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            again[name] = None
-        seen.add(name)
-    return list(again)
 
 
 def names_in(folder: Path, most: int) -> list[str]:

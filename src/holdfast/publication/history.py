@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.channels import Facts
+from holdfast.display import Json
 from holdfast.errors import HoldfastError
-from holdfast.exact.formatting import format_ratio
 from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.exposure.joint import PublishedTotals, joint_exposure
 from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import compile_rows
-from holdfast.ledger.disjoint import ANSWERS, DISJOINT, DISTANCE, Disjoint
-from holdfast.ledger.values import Costs, Grant, sum_text
+from holdfast.ledger.disjoint import Disjoint
+from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.values import Costs
 from holdfast.privacy import Guarantee
 from holdfast.publication.plan import Plan
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.tables import Universe
 
-if TYPE_CHECKING:
-    from holdfast.ledger.values import Reservation
-
 THIS = "this release"
-GRANT = "grant"
 MAX_CODES = 20_000
 """Codes or cells of a universe that are written into the ledger; larger ones are known by their digest."""
 MAX_JOINED = 40
@@ -36,55 +33,43 @@ MAX_JOINED_CELLS = 4_000_000
 
 def public_facts(
     plan: Plan,
-    software: Mapping[str, Any],
+    software: Mapping[str, str | int],
     earlier: Iterable[Reservation],
     revision_of: str | None,
     name: str = THIS,
     disjoint: Disjoint | None = None,
-) -> dict[str, Any]:
+) -> ReleaseFacts:
     """Facts for the event that reserves the release. Nothing in them depends on a count, but for kept totals of 0,
     which the release publishes: the smallest secret is that of the noise that they leave.
     """
     own = plan.facts
     before = [release for release in earlier if release.counts]
-    return {
-        "mechanism": plan.mechanism.name,
-        "parameters": plan.mechanism.parameters,
-        "asked": None if plan.guarantee.asked is None else plan.guarantee.asked.to_fields(),
-        **charge_facts(own, plan.guarantee, disjoint, revision_of),
-        "max_records": own.max_records,
-        "universe": universe_facts(own.universe),
-        "constraints": own.definitions,
-        "costs": None if own.grid is not None or plan.guarantee.status == "estimated" else Costs.of(plan.guarantee).to_fields(),
-        "exposed": release_exposure(plan, before, name).to_fields(),
-        "stream_version": STREAM_VERSION,
-        "software": dict(software),
-    }
+    return replace(
+        charge_facts(own, plan.guarantee, disjoint, revision_of),
+        mechanism=plan.mechanism.name,
+        parameters=plan.mechanism.parameters,
+        asked=plan.guarantee.asked,
+        max_records=own.max_records,
+        universe=universe_facts(own.universe),
+        constraints=own.definitions,
+        costs=Costs.of(plan.guarantee) if own.measure.whole and plan.guarantee.status != "estimated" else None,
+        exposed=release_exposure(plan, before, name).to_fields(),
+        stream_version=STREAM_VERSION,
+        software=software,
+    )
 
 
-def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None, revision_of: str | None) -> dict[str, Any]:
+def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None, revision_of: str | None) -> ReleaseFacts:
     """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what, a
     revision of what.
     """
-    return {
-        "protect": own.protected,
-        DISTANCE: guarantee.distance.name,
-        **({} if guarantee.answers is None else {ANSWERS: guarantee.answers.to_fields()}),
-        **({} if disjoint is None else {DISJOINT: disjoint.to_fields()}),
-        **({} if revision_of is None else {"revision_of": revision_of}),
-    }
-
-
-def grant_facts(grants: Sequence[Grant]) -> dict[str, Any]:
-    """What was granted in all, by whom last: said on the card. In the event, so that a release that is resumed says the same; empty where
-    there is no limit.
-    """
-    if not grants:
-        return {}
-    last = grants[-1]
-    sums = {name: [getattr(grant, name) for grant in grants] for name in ("epsilon", "rho")}
-    numbers = {name: None if None in values else sum_text(values) for name, values in sums.items()}
-    return {GRANT: {"kind": last.kind, **numbers, "delta": format_ratio(last.delta), "grants": len(grants), "approver": last.approver}}
+    return ReleaseFacts(
+        protect=own.protected,
+        distance=guarantee.distance.name,
+        answers=None if guarantee.answers is None else guarantee.answers.to_fields(),
+        disjoint=disjoint,
+        revision_of=revision_of,
+    )
 
 
 def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
@@ -92,7 +77,7 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     answers with answers over the same cells.
     """
     before = list_published(earlier)
-    alike = [release for release in before if _is_alike(release, plan.facts)]
+    alike = [release for release in before if _is_alike(release, plan)]
     answers = tuple(release.release_id for release in before if release not in alike)
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
     known = [published_totals(release, plan.facts.universe) for release in alike]
@@ -103,17 +88,17 @@ def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THI
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
     if older or large:
         left_out.append(LeftOut((*older, *large), WhyNot(Obstacle.TOO_MANY, cells=MAX_JOINED_CELLS, limit=MAX_JOINED)))
-    if together is not None and plan.facts.grid is not None:  # values of answers, which may be negative, pin nothing more
+    if together is not None and not plan.facts.measure.nonnegative:  # values that may be negative pin nothing more
         together = replace(together, of_answers=True, values_missing=())
     return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
 
 
-def _is_alike(release: Reservation, own: Facts) -> bool:
+def _is_alike(release: Reservation, plan: Plan) -> bool:
     """Whether kept totals of both are sums over cells of one kind."""
-    if own.grid is None or ANSWERS not in release.facts:
-        return own.grid is None and ANSWERS not in release.facts
-    said = release.facts.get("universe")
-    return isinstance(said, Mapping) and said.get("digest") == own.universe.digest()
+    has_answers, said = release.facts.answers is not None, release.facts.universe
+    if plan.guarantee.answers is None or not has_answers:
+        return plan.guarantee.answers is None and not has_answers
+    return said is not None and said.get("digest") == plan.facts.universe.digest()
 
 
 def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[str]]:
@@ -148,21 +133,23 @@ def list_published(releases: Iterable[Reservation]) -> list[Reservation]:
 
 def published_totals(release: Reservation, own: Universe) -> PublishedTotals | None:
     """The kept totals of an earlier release over its cells, where the ledger knows them."""
-    said = release.facts.get("universe")
+    said, kept = release.facts.universe, release.facts.constraints
+    if said is None or kept is None:
+        return None
     try:
-        universe = own if isinstance(said, Mapping) and said.get("digest") == own.digest() else read_universe(said)
+        universe = own if said.get("digest") == own.digest() else read_universe(said)
         if universe is None:
             return None
-        constraints = tuple(constraint_of(dict(said)) for said in release.facts["constraints"])
+        constraints = tuple(map(constraint_of, kept))
         compile_rows(universe, constraints)
         return PublishedTotals(release.release_id, universe, constraints)
     except (HoldfastError, KeyError, TypeError, ValueError):
         return None
 
 
-def universe_facts(universe: Universe) -> dict[str, Any]:
+def universe_facts(universe: Universe) -> dict[str, Json]:
     """Columns and cells in their order, as far as they are few; always the digest."""
-    facts: dict[str, Any] = {"digest": universe.digest(), "columns": list(universe.columns), "codes": None, "cells": None}
+    facts: dict[str, Json] = {"digest": universe.digest(), "columns": list(universe.columns), "codes": None, "cells": None}
     facts["support"] = universe.support
     if universe.is_in_order and sum(universe.code_count(column) for column in universe.columns) <= MAX_CODES:
         facts["codes"] = {column: list(universe.codes[column]) for column in universe.columns}
@@ -172,7 +159,7 @@ def universe_facts(universe: Universe) -> dict[str, Any]:
 
 
 def read_universe(said: Any) -> Universe | None:
-    """What `universe_facts` wrote; None where the cells were too many."""
+    """What `universe_facts` wrote, as its functions check it; None where the cells were too many."""
     if said["codes"] is not None:
         made = Universe.product({column: said["codes"][column] for column in said["columns"]}, allow_similar_codes=True)
     elif said["cells"] is not None:

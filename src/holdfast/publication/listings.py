@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from holdfast.exposure import Exposure
 from holdfast.invariants.rows import Kept, LinearRows, Rows
+from holdfast.publication.order import KeptRow
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import write_csv
 from holdfast.tables.formulas import mark, marked_column, unmark
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.measure import COUNTS, Measure
 
 KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"
 STRUCTURE, VALUES = "structure", "values"
@@ -42,6 +43,16 @@ class KeptLine(NamedTuple):
     total: int
 
 
+def name_totals(kept: Kept, totals: Sequence[NDArray[np.int64]]) -> list[KeptRow]:
+    """(constraint, name, total) of every kept total, from one array for each entry of `kept.rows`."""
+    return [
+        (rows.constraint, rows.name(row), int(total))
+        for rows, values in zip(kept.rows, totals, strict=True)
+        if rows.kind == "kept"
+        for row, total in enumerate(values)
+    ]
+
+
 def kept_header(columns: Sequence[str]) -> list[str]:
     """The columns of kept.csv for a table with these columns of codes."""
     constraint, name, total = (free_name(wanted, columns, "kept") for wanted in ("kept", "name", "total"))
@@ -53,22 +64,17 @@ def exposed_header(columns: Sequence[str], count: str) -> list[str]:
     return [*columns, count, free_name("why", (*columns, count), "exposed")]
 
 
-def number_column(values: NDArray[np.int64], grid: AnswerGrid | None, known: NDArray[np.bool_] | None = None) -> Any:
-    """Counts as whole numbers; answers, given in steps of their grid, as exact decimals."""
-    return arrow_numbers(values, known) if grid is None else grid.column(values.tolist(), known)
-
-
-def shown_rows(rows: Sequence[tuple[str, str, int]], kept: Kept, grid: AnswerGrid | None) -> list[tuple[str, str, int | str]]:
+def shown_rows(rows: Sequence[KeptRow], kept: Kept, measure: Measure) -> list[tuple[str, str, int | str]]:
     """Kept totals as a page shows them: with labels, and those of answers as exact decimals."""
     labels = kept.universe.labels
     names: Iterable[str] = (name for _, name, _ in rows)
     if labels.columns:
         names = (family.name(row, labels) for family in kept.rows if family.kind == "kept" for row in range(family.count))
     shown = zip(rows, names, strict=True)
-    return [(constraint, name, total if grid is None else grid.text(total)) for (constraint, _, total), name in shown]
+    return [(constraint, name, total if measure.whole else measure.text(total)) for (constraint, _, total), name in shown]
 
 
-def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid | None = None, *, marked: bool = False) -> bytes:
+def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], measure: Measure = COUNTS, *, marked: bool = False) -> bytes:
     """kept.csv, from published totals: one array for each entry of `kept.rows`; `marked`: with formulas marked."""
     import pyarrow as pa
 
@@ -79,8 +85,8 @@ def kept_csv(kept: Kept, totals: Sequence[NDArray[np.int64]], grid: AnswerGrid |
         names = [rows.name(row) for row in range(rows.count)]
         codes = [_code_column(rows, column) for column in columns]
         texts = [pa.array([rows.constraint] * rows.count, pa.string()), pa.array(names, pa.string())]
-        parts.append([*texts, *codes, number_column(values, grid)])
-    types = [pa.string()] * (len(columns) + 2) + [number_column(np.zeros(0, dtype=np.int64), grid).type]
+        parts.append([*texts, *codes, measure.column(values)])
+    types = [pa.string()] * (len(columns) + 2) + [measure.column(np.zeros(0, dtype=np.int64)).type]
     joined = [pa.chunked_array([part[place] for part in parts], type=kind) for place, kind in enumerate(types)]
     return _csv(kept_header(columns), joined, marked)
 
@@ -110,18 +116,17 @@ def _codes_of(rows: Rows, universe: Universe) -> Iterable[tuple[str, ...]]:
     return zip(*columns, strict=True)
 
 
-def read_kept(path: Path, columns: Sequence[str], grid: AnswerGrid | None = None, *, marked: bool = False) -> list[KeptLine]:
+def read_kept(path: Path, columns: Sequence[str], measure: Measure = COUNTS, *, marked: bool = False) -> list[KeptLine]:
     """Return the rows of a kept.csv of a table with these columns. Raise ValueError if it is not one."""
-    read = int if grid is None else grid.steps
     with open(path, encoding="utf-8", newline="") as file:
         rows = [list(map(unmark, row)) for row in csv.reader(file)] if marked else list(csv.reader(file))
     if not rows or rows[0] != kept_header(columns) or any(len(row) != len(rows[0]) for row in rows):
         raise ValueError
-    return [KeptLine(constraint, name, tuple(codes), read(total)) for constraint, name, *codes, total in rows[1:]]
+    return [KeptLine(constraint, name, tuple(codes), measure.steps(total)) for constraint, name, *codes, total in rows[1:]]
 
 
 def exposed_csv(
-    exposure: Exposure, counts: NDArray[np.int64], count_name: str, grid: AnswerGrid | None = None, *, marked: bool = False
+    exposure: Exposure, counts: NDArray[np.int64], count_name: str, measure: Measure = COUNTS, *, marked: bool = False
 ) -> bytes:
     """exposed.csv, in the order of the table.
 
@@ -140,7 +145,7 @@ def exposed_csv(
     order = np.argsort(cells, kind="stable")
     codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
     header = exposed_header(exposure.universe.columns, count_name)
-    return _csv(header, [*codes, number_column(values[order], grid), pa.array(why[order].tolist(), pa.string())], marked)
+    return _csv(header, [*codes, measure.column(values[order]), pa.array(why[order].tolist(), pa.string())], marked)
 
 
 def fixed_csv(exposure: Exposure, *, marked: bool = False) -> bytes:

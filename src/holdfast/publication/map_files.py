@@ -33,7 +33,8 @@ Polygon = tuple[Ring, ...]
 class Feature:
     """An area: what the file says of it, and its outline, which has no polygons where the file has none."""
 
-    properties: Mapping[str, Any]
+    codes: Mapping[str, str]
+    """Its properties that can be codes, as text."""
     polygons: tuple[Polygon, ...]
 
     @property
@@ -42,8 +43,7 @@ class Feature:
 
     def code(self, name: str) -> str | None:
         """The code in the property of this name, as text; None where there is none."""
-        value = self.properties.get(name)
-        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+        return self.codes.get(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def _map_in(given: Any, name: str) -> MapFile:
     return MapFile(features, degrees, bool(heights))
 
 
-def _feature(given: Mapping[str, Any], name: str, heights: list[float]) -> Feature:
+def _feature(given: Any, name: str, heights: list[float]) -> Feature:
     properties = given.get("properties")
     try:
         polygons = tuple(_polygons(given.get("geometry"), heights))
@@ -134,7 +134,11 @@ def _feature(given: Mapping[str, Any], name: str, heights: list[float]) -> Featu
             f"The map file {name!r} has an outline that is no ring. A ring has {LEAST_POSITIONS} positions or more, {LEAST_CORNERS} of "
             "them different, and ends where it begins. Repair its outlines."
         )
-    return Feature(properties if isinstance(properties, dict) else {}, polygons)
+    return Feature(_codes(properties) if isinstance(properties, dict) else {}, polygons)
+
+
+def _codes(properties: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in properties.items() if isinstance(value, str | int) and not isinstance(value, bool)}
 
 
 def _polygons(geometry: Any, heights: list[float]) -> Iterator[Polygon]:
@@ -175,7 +179,7 @@ def _is_closed(ring: Ring) -> bool:
     return len(ring) >= LEAST_POSITIONS and ring[0] == ring[-1] and len(set(ring)) >= LEAST_CORNERS
 
 
-def _geometry(polygons: tuple[Polygon, ...]) -> dict[str, Any] | None:
+def _geometry(polygons: tuple[Polygon, ...]) -> dict[str, object] | None:
     if not polygons:
         return None
     one = len(polygons) == 1

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
 from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.tables import Universe
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 logger = logging.getLogger(__name__)
 
@@ -53,22 +55,20 @@ def map_request(file: str | os.PathLike[str] | None, code: str | None, level: st
     return MapRequest(Path(file), code, level)
 
 
-def check_folder_map(plan: Plan, request: MapRequest | None) -> None:
+def check_folder_map(plan: Plan, request: MapRequest) -> None:
     """Refuse a map that could not be drawn, before anything is drawn: a bad file, no such property or level, codes of other areas."""
-    if request is None:
-        return
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release leaves counts out: there are no numbers of all areas for a map. Leave map out.", field="map")
     _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
 
 
-def folder_areas(content: bytes, plan: Plan, table: ReleasedTable, level: str | None = None) -> AreasFacts:
+def folder_areas(content: bytes, plan: Plan, table: PublishedTable, level: str | None = None) -> AreasFacts:
     """The map of a published folder, from its file; of another level than the folder's where one is given."""
     given, code, own_level = read_public_map(content)
     return map_facts(plan, table, given, code, level or own_level)
 
 
-def map_facts(plan: Plan, table: ReleasedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
+def map_facts(plan: Plan, table: PublishedTable, given: MapFile, code: str, level: str | None) -> AreasFacts:
     """The areas of a map with the numbers of a level: by default the level that has the most codes in common with the map.
 
     Guarantees:  every area of the file is there, in its order; codes are compared as texts. A code that could mean two units, or a unit
@@ -92,7 +92,7 @@ def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     """The code of each area, and those there are."""
     codes = [feature.code(code) for feature in given.features]
     if not any(found is not None for found in codes):
-        known = sorted({name for feature in given.features for name in feature.properties})
+        known = sorted({name for feature in given.features for name in feature.codes})
         raise InvalidParameter(f"No area of the map has a property {code!r}. Properties: {', '.join(map(repr, known)) or 'none'}.")
     if len(codes) > MOST_AREAS:
         raise InvalidParameter(f"The map has {len(codes):,} areas; {MOST_AREAS:,} are drawn at most. Draw a coarser level.")

@@ -34,7 +34,7 @@ def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLawFacts]:
     the noise depends on the data, nor of blocks whose draws would take too long, nor of answers on a grid.
     """
     channel, left = drawing.channel, float(COSTLY_CELLS)
-    if channel.target.reads is not Reads.NOTHING or channel.facts.grid is not None:  # steps of a grid are too fine for bars
+    if channel.target.reads is not Reads.NOTHING or not channel.facts.measure.whole:  # steps of a grid are too fine for bars
         return []
     charts: dict[tuple[str, int], NoiseLawFacts] = {}
     cells: dict[Shape, int] = {}

@@ -4,7 +4,6 @@ releases it shares no person. One rule each, for Python, run files and cards.
 
 from __future__ import annotations
 
-import datetime
 import platform
 import re
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TypeAlias
 
+from holdfast.card.fields import IDENTIFIER_PATTERN, MAX_IDENTIFIER, is_day
 from holdfast.errors import InvalidParameter
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.values import name_of
@@ -22,13 +22,9 @@ KeptRow: TypeAlias = tuple[str, str, int]
 
 
 UNNAMED = "unnamed"
-MAX_IDENTIFIER = 100
 IDENTIFIER_RULE = f"up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', the first a letter or digit"
 
-IDENTIFIER_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}"
-
 _IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True)
@@ -69,17 +65,6 @@ class Order:
 def is_identifier(value: object) -> bool:
     """Whether this can name a release: a file-safe word."""
     return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
-
-
-def is_day(value: object) -> bool:
-    """Whether this text is a day of the calendar, as year-month-day."""
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        return False
-    try:
-        datetime.date.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
 
 
 def check_identifier(release_id: str | None) -> str:

@@ -1,14 +1,17 @@
 """The one way from a plan to a folder: draw, then publish; the same with a ledger and without, from Python and from the command line.
 
-`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `publish` (publishing.py) writes the folder, commits the
+`prepare` (plan.py) makes the plan. `draw` reserves the budget and draws. `complete` (publication.py) writes the folder, commits the
 spend and gives the folder its name. `carry_out` is all of it for one order, or the rest of it where an earlier run was interrupted.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,11 @@ import numpy as np
 from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
-from holdfast.errors import HoldfastWarning, InvalidParameter
+from holdfast.errors import HoldfastWarning, InvalidParameter, NotAcknowledged
+from holdfast.exposure import Exposure
 from holdfast.invariants.constraints import Constraint
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.publication.acknowledged import check_acknowledged
 from holdfast.publication.booking import (
     EMBEDDED,
     Booked,
@@ -36,17 +39,18 @@ from holdfast.publication.booking import (
     resume_release,
     secret_from_environment,
 )
+from holdfast.publication.card_content import compare_revision, release_info
 from holdfast.publication.folder import Output, try_to_write
-from holdfast.publication.maps import check_folder_map
+from holdfast.publication.listings import fixed_csv, name_totals
 from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
-from holdfast.publication.publishing import check_writable, complete
-from holdfast.publication.release import Release
-from holdfast.publication.released import ReleasedTable
-from holdfast.publication.view import check_folder_view
+from holdfast.publication.publication import Publication, PublishedTable, check_extras, check_writable, complete
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
+from holdfast.wording.exposure import not_acknowledged_sentences
+
+ALLOW_EXPOSED = "release.allow_exposed"
 
 
 def release(
@@ -64,7 +68,7 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Publication:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     The release is charged now. Call save(), or the charge is lost:
@@ -139,7 +143,7 @@ def plan_release(
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
     asked = partial(ChargedAccount.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
     check = None if account is None else partial(asked, account)
-    made = prepare(Facts.of(table, keep), mechanism, progress, check=check, disjoint=order.disjoint)
+    made = prepare(Facts.of(Declarations.of(table), keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     return made
@@ -154,7 +158,7 @@ def draw(
     key: NoiseKey | None = None,
     progress: Progress | None = None,
     reserved: Callable[[], None] | None = None,
-) -> Release:
+) -> Publication:
     """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
 
     Given:       `key`, for a release without account: a test key, or one of the user's own; None takes a fresh one and erases it.
@@ -173,8 +177,7 @@ def for_table(plan: Plan, table: Table) -> Plan:
     """The plan with what the kept totals of this table decide. Of the counts it reads these totals, which the release publishes."""
     if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
         return plan  # refused when a key is bound to it
-    moved = 0 if table.grid is None else table.grid.moved
-    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], moved)
+    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], table.measure.moved)
 
 
 def carry_out(
@@ -207,8 +210,7 @@ def carry_out(
         check_same(found, plan, order)
         return complete(begun, output, None)
     output.check()
-    check_folder_view(plan, output.view_base)
-    check_folder_map(plan, output.map)
+    check_extras(output, plan)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
     if reserved is not None:
@@ -216,7 +218,7 @@ def carry_out(
     return complete(booking, output, _draw_release(plan, order, booking, bound, progress))
 
 
-def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Release:
+def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Publication:
     """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
     facts, target = plan.facts, plan.drawing.channel.target
     counts = bound.draw(progress)
@@ -230,5 +232,41 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True
         counts, private = np.where(shown, counts, 0), True
-    table = ReleasedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.grid)
-    return Release(plan, table, tuple(totals), exposure, order, private, booking)
+    table = PublishedTable(facts.universe, counts, facts.count_name, plan.deviations, shown, exposure.cells, facts.measure)
+    about = release_info(order, private, booking)
+    revision = None if order.revises is None else compare_revision(*order.revises, name_totals(facts.kept, totals))
+    return Publication(plan, table, tuple(totals), exposure, about, revision, booking)
+
+
+def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | None = None, *, marked: bool = False) -> None:
+    """Raise NotAcknowledged if the kept totals fix another number of cells than is allowed: before anything is drawn or charged.
+
+    Counted are the cells that the kept totals fix whatever their values are. Identities fix cells too, and expose nothing, so these are not
+    counted. What the values of the totals pin is known after the draw only: it is counted apart, on card, pages and in exposed.csv.
+
+    Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes, with formulas
+                 marked if so.
+    Guarantees:  depends on the kept constraints and the list of cells alone. The list holds codes, no counts; no other file is touched.
+    """
+    cells = len(exposure.fixed)
+    if allowed is None or cells == allowed:
+        return
+    listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure, marked=marked))
+    told = not_acknowledged_sentences(cells, allowed, exposure.complete, listed)
+    raise NotAcknowledged(told, field=ALLOW_EXPOSED, details={"exposed": cells, "allowed": allowed, "list": listed})
+
+
+def _write_list(folder: Path, content: bytes) -> str | None:
+    """The name of a file with this content: `out-exposed.csv` beside `out`, or with a number where another file has that name."""
+    for number in itertools.count(1):
+        path = folder.absolute().with_name(f"{folder.name}-exposed{'' if number == 1 else f'-{number}'}.csv")
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+            return path.name
+        except FileExistsError:
+            if path.is_file() and path.read_bytes() == content:
+                return path.name
+        except OSError:
+            return None
+    raise AssertionError

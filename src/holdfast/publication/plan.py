@@ -8,12 +8,29 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assessment import Said
+from holdfast.card.card import (
+    CellSpread,
+    ChainInfo,
+    DisjointInfo,
+    ErrorFound,
+    ExpectedError,
+    ExposedInfo,
+    KeptInfo,
+    LevelSpread,
+    MarginSpread,
+    MechanismInfo,
+    PlanInfo,
+    SamplerGroup,
+    SamplerInfo,
+    ZerosInfo,
+    ZerosStatus,
+)
+from holdfast.chains.assessment import Assessed, Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
@@ -41,9 +58,9 @@ from holdfast.wording.constraints import kept_texts
 from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import columns_sentence, exposed_sentences
-from holdfast.wording.guarantee import guarantee_fields
+from holdfast.wording.guarantee import guarantee_info
 from holdfast.wording.samplers import reason_phrase, tries_phrase
-from holdfast.wording.zeros import ZerosStatus, law_without_zeros, zeros_sentence, zeros_source
+from holdfast.wording.zeros import law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +84,7 @@ class ExpectedDeviations:
     smallest: float | None
     median: float | None
     largest: float | None
-    basis: Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
+    basis: ErrorFound
     error: float
     of_target: bool
     margins: tuple[tuple[str | None, float | None], ...]
@@ -127,7 +144,7 @@ class Plan:
     @property
     def step(self) -> float:
         """What one step of the noise is: 1 for counts, the step of the grid for answers. Errors are given in values."""
-        return 1.0 if self.facts.grid is None else float(self.facts.grid.step)
+        return float(self.facts.measure.step)
 
     @cached_property
     def covariance(self) -> Covariance | None:
@@ -182,41 +199,48 @@ class Plan:
         looked_at = self._sums_looked_at(sums)
         return f"by {column}" if looked_at == sums else f"by {column} (largest of the first {looked_at} of {sums:,})"
 
+    @property
+    def info(self) -> PlanInfo:
+        """The plan as the parts of a card."""
+        facts, plan = self.facts, self.drawing.sampler_plan
+        return PlanInfo(
+            cells=len(facts.universe),
+            kept=KeptInfo(
+                constraints=tuple(str(s) for s in facts.constraints if s.kind == "kept"),
+                identities=tuple(str(s) for s in facts.constraints if s.kind == "identity"),
+                definitions=tuple(facts.definitions),
+                revision=None,
+                totals=self._totals,
+                independent=self.guarantee.exposed.kept_sums,
+                free_dimensions=facts.moves.dimension,
+                zeros=self._zeros_info,
+            ),
+            exposed=exposed_info(self.exposure, self.guarantee.exposed.columns),
+            mechanism=MechanismInfo(
+                name=self.mechanism.name,
+                parameters={**self.mechanism.parameters},
+                law=self._law_text,
+                identity=self.drawing.channel.identity,
+            ),
+            sampler=SamplerInfo(status=plan.status, groups=tuple(map(_group_info, plan.groups))),
+            guarantee=guarantee_info(self.guarantee),
+            expected_error=self._error_info,
+            disjoint=None if self.disjoint is None else DisjointInfo.of(self.disjoint),
+        )
+
     def to_fields(self) -> dict[str, Any]:
-        """Everything as plain values, for `--json` and cards."""
-        facts, channel = self.facts, self.drawing.channel
-        plan = self.drawing.sampler_plan
-        return {
-            "cells": len(facts.universe),
-            "kept": {
-                "constraints": [str(s) for s in facts.constraints if s.kind == "kept"],
-                "identities": [str(s) for s in facts.constraints if s.kind == "identity"],
-                "totals": self._totals,
-                "independent": self.guarantee.exposed.kept_sums,
-                "free_dimensions": facts.moves.dimension,
-                "zeros": self._zeros_fields(),
-            },
-            "exposed": exposed_fields(self.exposure, self.guarantee.exposed.columns),
-            "mechanism": {
-                "name": self.mechanism.name,
-                "parameters": self.mechanism.parameters,
-                "law": self._law_text,
-                "identity": channel.identity,
-            },
-            "sampler": {"status": plan.status, "groups": [_group_fields(group) for group in plan.groups]},
-            "guarantee": guarantee_fields(self.guarantee),
-            "expected_error": self._error_fields(),
-            "disjoint": None if self.disjoint is None else self.disjoint.to_fields(),
-        }
+        """The same as plain values, for `--json`."""
+        return self.info.to_dict()
 
     @property
     def _law_text(self) -> str:
         facts, formula = self.facts, self.drawing.channel.target.formula
-        if facts.grid is not None:
-            return f"{formula}; {in_steps(facts.grid.step_text)}"
+        if not facts.measure.whole:
+            return f"{formula}; {in_steps(facts.measure.step_text)}"
         return formula if facts.zeros is None else formula + law_without_zeros(self._new_cells(facts.zeros.cells))
 
-    def _zeros_fields(self) -> dict[str, Any]:
+    @property
+    def _zeros_info(self) -> ZerosInfo:
         """Cells that take no noise because a kept total is 0."""
         zeros = self.facts.zeros
         totals, leaves_out = self.facts.published_totals, leaves_zeros_out(self.drawing.channel)
@@ -227,7 +251,7 @@ class Plan:
         digest = None if zeros is None else f"sha256:{zeros.digest}"
         kinds = {rows.kind for rows in self.facts.kept.rows}
         text = zeros_sentence(status, cells, under, zeros_source("kept" in kinds, "identity" in kinds))
-        return {"status": status, "rule": RULE, "cells": cells, "under": under, "digest": digest, "text": text}
+        return ZerosInfo(status=status, rule=RULE, cells=cells, under=under, digest=digest, text=text)
 
     def _new_cells(self, cells: NDArray[np.int64]) -> int:
         """How many of them the kept rows do not fix whatever their values are."""
@@ -238,66 +262,60 @@ class Plan:
         return sum(rows.count for rows in self.facts.kept.rows if rows.kind == "kept")
 
     @property
-    def _noun(self) -> str:
-        return "count" if self.facts.grid is None else "answer"
-
-    def _error_fields(self) -> dict[str, Any]:
-        error, grid = self.expected_error, self.facts.grid
-        rounded = grid is not None and not grid.on_grid
+    def _error_info(self) -> ExpectedError:
+        error, measure = self.expected_error, self.facts.measure
         rough = self.covariance is not None and bool(self.covariance.rough().any())
-        spread, keyed = (error.smallest, error.median, error.largest), self.guarantee.keyed
-        text = error_sentences(*spread, error.basis, error.cells_not_estimated, self._noun, rounded, self._totals > 0, rough)
-        return {
-            "cell_standard_deviation": {"smallest": error.smallest, "median": error.median, "largest": error.largest},
-            "basis": basis_phrase(error.basis, error.error, not error.of_target),
-            "relative_error": error.error if math.isfinite(error.error) else None,
-            "text": text if keyed is None else noise_sentence(keyed),
-            "cells_not_estimated": error.cells_not_estimated,
-            "margins": [
-                {"name": "total of the table" if column is None else self._margin_name(column), "standard_deviation": deviation}
-                for column, deviation in error.margins
-            ],
-            "levels": [{**asdict(found), **_round_figures(found)} for found in error.levels],
-        }
+        spread = (error.smallest, error.median, error.largest, error.basis, error.cells_not_estimated)
+        text, keyed = error_sentences(*spread, measure.noun, not measure.on_grid, self._totals > 0, rough), self.guarantee.keyed
+        margins = [("total of the table" if column is None else self._margin_name(column), sd) for column, sd in error.margins]
+        return ExpectedError(
+            cell_standard_deviation=CellSpread(smallest=error.smallest, median=error.median, largest=error.largest),
+            found=error.basis,
+            basis=basis_phrase(error.basis, error.error, not error.of_target),
+            relative_error=error.error if math.isfinite(error.error) else None,
+            text=text if keyed is None else noise_sentence(keyed),
+            cells_not_estimated=error.cells_not_estimated,
+            margins=tuple(MarginSpread(name=name, standard_deviation=sd) for name, sd in margins),
+            levels=tuple(LevelSpread(**asdict(found)) for found in error.levels),
+        )
 
     def __str__(self) -> str:
         return "\n".join(f"{head:<10} {text}" for head, text in self._lines())
 
     def _lines(self) -> Iterable[tuple[str, str]]:
-        fields = self.to_fields()
-        facts = self.facts
-        kept, universe, said = fields["kept"], facts.universe, fields["mechanism"]
-        if facts.grid is not None and self.guarantee.person is None:
+        info, facts = self.info, self.facts
+        kept, universe, said = info.kept, facts.universe, info.mechanism
+        if self.guarantee.answers is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
-        what = "cells" if facts.grid is None else f"answers in steps of {facts.grid.step_text}"
-        yield "Table", f"{fields['cells']:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
-        totals, free = count_of(f"{kept['totals']:,}", "total"), count_of(f"{kept['free_dimensions']:,}", "free dimension")
-        text = {kind: "; ".join(kept_texts(facts.definitions, universe.labels, kind)) for kind in ("kept", "identity")}
-        yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept['independent']:,} independent; {free}"
-        if kept["identities"]:
+        what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
+        yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
+        totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
+        text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
+        yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
+        if kept.identities:
             yield "Always", f"{text['identity']}: true of every data set, exposes nothing"
-        yield "Exposed", fields["exposed"]["text"]
-        if kept["zeros"]["status"] != "none":
-            yield "Zeros", kept["zeros"]["text"]
-        yield "Mechanism", ", ".join([said["name"], *(f"{name} = {value}" for name, value in self.mechanism.shown_parameters.items())])
+        yield "Exposed", info.exposed.text
+        if kept.zeros.status != "none":
+            yield "Zeros", kept.zeros.text
+        yield "Mechanism", ", ".join([said.name, *(f"{name} = {value}" for name, value in self.mechanism.shown_parameters.items())])
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
-        yield "Law", said["law"]
+        yield "Law", said.law
         costs = self.drawing.sampler_plan.groups
-        for number, (group, cost) in enumerate(zip(fields["sampler"]["groups"], costs, strict=True)):
-            blocks = f"{group['blocks']:,} x {group['kind']}" if group["blocks"] > 1 else group["kind"]
+        for number, (group, cost) in enumerate(zip(info.sampler.groups, costs, strict=True)):
+            blocks = f"{group.blocks:,} x {group.kind}" if group.blocks > 1 else group.kind
             tail = tries_phrase(cost.expected_tries, cost.cell_draws, cost.blocks == 1 and cost.compared is not None)
-            tail = tail if group["chain"] is None else "an estimate"
-            cells = count_of(f"{group['cells']:,}", "cell")
-            yield "" if number else "Sampler", f"{blocks} ({cells}): {group['sampler']}; {group['why']}; {tail}"
-        basis = f" ({fields['expected_error']['basis']})" if self.guarantee.keyed is None else ""
-        yield "Error", f"{fields['expected_error']['text']}{basis}"
+            tail = tail if group.chain is None else "an estimate"
+            cells = count_of(f"{group.cells:,}", "cell")
+            yield "" if number else "Sampler", f"{blocks} ({cells}): {group.sampler}; {group.why}; {tail}"
+        basis = f" ({info.expected_error.basis})" if self.guarantee.keyed is None else ""
+        yield "Error", f"{info.expected_error.text}{basis}"
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
         yield "Promise", describe(self.guarantee)
         if self.disjoint is not None:
             yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected)
-        if facts.grid is not None:
+        if self.mechanism.takes_answers:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
     def __repr__(self) -> str:
@@ -308,30 +326,43 @@ class Plan:
         return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
 
 
-def _round_figures(found: LevelError) -> dict[str, float]:
-    return {name: float(f"{getattr(found, name):.6g}") for name in ("smallest", "median", "largest")}
-
-
-def exposed_fields(exposure: Exposure, columns: Sequence[str] = ()) -> dict[str, Any]:
+def exposed_info(exposure: Exposure, columns: Sequence[str] = ()) -> ExposedInfo:
     """How many cells are published exactly and why, with a few names."""
     fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
-    names = [exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]]
-    counts = {"cells": len(fixed) + len(pinned), "by_structure": len(fixed), "by_values": len(pinned)}
-    text = exposed_sentences(exposure.facts()) + columns_sentence(columns)
-    return {**counts, "names": names, "columns": list(columns), "complete": exposure.complete, "text": text}
+    return ExposedInfo(
+        cells=len(fixed) + len(pinned),
+        by_structure=len(fixed),
+        by_values=len(pinned),
+        names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]),
+        columns=tuple(columns),
+        complete=exposure.complete,
+        text=exposed_sentences(exposure.facts()) + columns_sentence(columns),
+    )
 
 
-def _group_fields(group: BlockGroup) -> dict[str, Any]:
-    found = group.assessment
-    return {
-        "kind": group.kind,
-        "blocks": group.blocks,
-        "cells": group.cells,
-        "sampler": group.sampler,
-        "expected_tries": group.expected_tries,
-        "why": reason_phrase(group.reason, group.compared, group.note),
-        "chain": None if found is None else found.to_fields(),
-    }
+def _group_info(group: BlockGroup) -> SamplerGroup:
+    return SamplerGroup(
+        kind=group.kind,
+        blocks=group.blocks,
+        cells=group.cells,
+        sampler=group.sampler,
+        expected_tries=group.expected_tries,
+        why=reason_phrase(group.reason, group.compared, group.note),
+        chain=None if group.assessment is None else _chain_info(group.assessment),
+    )
+
+
+def _chain_info(found: Assessed) -> ChainInfo:
+    return ChainInfo(
+        kernel=found.kernel,
+        steps=found.steps,
+        sweeps=found.sweeps,
+        pairs=found.pairs,
+        lag=found.lag,
+        median_meeting=found.median,
+        largest_meeting=found.largest,
+        eta=str(found.eta),
+    )
 
 
 def plan(
@@ -352,7 +383,7 @@ def plan(
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)
-    facts = Facts.of(table, keep)
+    facts = Facts.of(Declarations.of(table), keep)
     declared = None if disjoint is None else Disjoint.read(disjoint)
     return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
 
@@ -375,10 +406,10 @@ def prepare(
 
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
-    if (facts.grid is not None) is not mechanism.takes_answers:
-        raise InvalidParameter(
-            for_answers_only(type(mechanism).__name__) if facts.grid is None else for_counts_only(type(mechanism).__name__)
-        )
+    if mechanism.takes_answers:
+        facts.measure.as_grid(for_answers_only(type(mechanism).__name__))
+    else:
+        facts.measure.check_counts(for_counts_only(type(mechanism).__name__))
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals
@@ -396,7 +427,7 @@ def prepare(
         drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
-    if totals is not None and facts.grid is None:
+    if totals is not None and facts.measure.nonnegative:
         found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found, disjoint)
 
@@ -408,12 +439,12 @@ def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int 
     Guarantees:  a function of the plan and the totals. Parameters of the law, price and what the structure exposes stay as they were.
     """
     facts = plan.facts
-    known, grid = facts.published_totals, None if facts.grid is None else replace(facts.grid, moved=moved)
+    known, measure = facts.published_totals, facts.measure.with_moved(moved)
     if known is not None:
-        if all(map(np.array_equal, known, totals)) and grid == facts.grid:
+        if all(map(np.array_equal, known, totals)) and measure == facts.measure:
             return plan
         raise ContradictingTotals("The plan was made for other totals than those of the table. Make a plan for this table.")
-    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), grid=grid))
+    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), measure=measure))
     drawing = drawing_without_zeros(plan.mechanism.channel, channel, totals)
     if drawing is not None:
         return replace(plan, drawing=drawing)
@@ -432,7 +463,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         found = _find_exposure(channel, totals)
-        if facts.grid is not None:
+        if not facts.measure.nonnegative:
             return found
         found = with_pinned(found, facts.lattice, table)
     found = replace(found, complete=found.complete and not _has_more(channel))
@@ -449,9 +480,9 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
 def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
     """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
     facts = channel.facts
-    if facts.grid is not None:
-        return replace(exposure(facts.lattice, facts.kept), values_open=False)
-    return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
+    if facts.measure.nonnegative:
+        return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
+    return replace(exposure(facts.lattice, facts.kept), values_open=False)
 
 
 def _bounds(channel: Channel) -> Inequalities | None:

@@ -15,18 +15,17 @@ from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.report_facts import margin_spreads, relative_shares
 from holdfast.publication.sums import find_level, levels_of, margins_of, sums_of
 from holdfast.report.figures.area_map import map_figure
-from holdfast.report.figures.errors import error_figure
+from holdfast.report.figures.errors import error_figure, relative_figure
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
-from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 if TYPE_CHECKING:
     from holdfast.publication.plan import Plan
-    from holdfast.publication.released import ReleasedTable
+    from holdfast.publication.publication import PublishedTable
     from holdfast.report.figures.facts import SpreadFacts
 
 MOST_BARS = 100
@@ -39,7 +38,7 @@ class Plot:
     of the budget; several columns may be given as a list.
     """
 
-    def __init__(self, plan: Plan, table: ReleasedTable, language: str = ENGLISH, area_map: bytes | None = None) -> None:
+    def __init__(self, plan: Plan, table: PublishedTable, language: str = ENGLISH, area_map: bytes | None = None) -> None:
         self._plan, self._table, self._say, self._area_map = plan, table, Sentences(language), area_map
 
     def error_by_level(self) -> Figure:
@@ -52,7 +51,7 @@ class Plot:
 
     def error_by_size(self, level: str | Sequence[str] = "cells") -> Figure:
         """Standard deviation against the size of the published number, with lines of equal relative error."""
-        found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.grid is None)
+        found = facts.sizes(sums_of(self._plan, self._table, find_level(self._plan, level)), self._table.measure.whole)
         if found is None:
             raise _unknown()
         return size_figure(self._say, found, self._noun)
@@ -108,12 +107,12 @@ class Plot:
 
     @property
     def _noun(self) -> str:
-        return "count" if self._table.grid is None else "value"
+        return self._table.measure.published_noun
 
     def _errors(self, kind: str, spreads: Sequence[SpreadFacts]) -> Figure:
         if self._plan.covariance is None:
             raise _unknown()
-        basis = self._plan.to_fields()["expected_error"]["basis"]
+        basis = self._plan.info.expected_error.basis
         return error_figure(self._say, kind, spreads, basis, self._noun)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.card.view import ViewInfo
 from holdfast.publication import figure_facts as facts
 from holdfast.publication.figure_facts import MOST_COLUMNS, MOST_ROWS
 from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.publication.sums import Sums, levels_of, margins_of, sums_of
 from holdfast.report.figures.facts import AreasFacts, GridFacts, ReportFacts, SharesFacts, SpreadFacts
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 SHOWN_BARS, FEWER_BARS = 10, 6
 """Fewer beside a heat map, which has all numbers."""
@@ -22,24 +25,23 @@ SHOWN_LAWS = 1
 """Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
-def report_facts(plan: Plan, table: ReleasedTable, areas: AreasFacts | None = None, view: Mapping[str, Any] | None = None) -> ReportFacts:
+def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: ViewInfo | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
-    noise = tuple(noise_charts(plan.drawing, SHOWN_LAWS))
     if not table.published.all():
-        return ReportFacts(noise=noise)
+        return ReportFacts()
     sums = [sums_of(plan, table, level) for level in levels_of(plan)]
-    grid = _two_way(plan, table)
+    heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
         levels=tuple(map(facts.spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
         margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
-        sizes=facts.sizes(sums[-1], table.grid is None),
-        ranked=facts.rank_sums(plan, table, first, SHOWN_BARS if grid is None else FEWER_BARS),
-        grid=grid,
+        sizes=facts.sizes(sums[-1], table.measure.whole),
+        ranked=facts.rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
+        heat=heat,
         areas=areas,
         example=facts.example_of(plan, table),
-        noise=noise,
+        noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )
 
@@ -66,7 +68,7 @@ def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
     return [shares for shares in found if shares is not None]
 
 
-def _two_way(plan: Plan, table: ReleasedTable) -> GridFacts | None:
+def _two_way(plan: Plan, table: PublishedTable) -> GridFacts | None:
     universe = plan.facts.universe
     if len(universe.columns) != 2:
         return None

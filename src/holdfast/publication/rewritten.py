@@ -36,12 +36,3 @@ def is_csv_of(frame: Any, sha256: str, *, marked: bool = False) -> bool:
     file = _Digest()
     FORMATS["csv"].write(mark_frame(frame) if marked else frame, file)  # type: ignore[arg-type]
     return file.hexdigest() == sha256
-
-
-def arrange_like(said: Any, made: Any) -> Any:
-    """A JSON value with its names in the order of another one, and numbers that equal its own as it has them: 1 for 1.0."""
-    if isinstance(said, dict) and isinstance(made, dict):
-        return {name: arrange_like(said[name], made[name]) for name in made if name in said}
-    if isinstance(said, list) and isinstance(made, list) and made:
-        return [arrange_like(one, made[min(place, len(made) - 1)]) for place, one in enumerate(said)]
-    return made if said == made else said

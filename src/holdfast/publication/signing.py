@@ -12,8 +12,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key, load_pem_public_key
 
+from holdfast.card.card import Card, Signature, canonical_bytes
+from holdfast.card.problems import problems
 from holdfast.errors import InvalidParameter, VerificationFailed
-from holdfast.publication.card import Card, Signature, canonical_bytes, problems
 from holdfast.publication.given_files import Unfit, read_json_text
 from holdfast.randomness.key_files import read_key_file
 

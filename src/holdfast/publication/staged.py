@@ -14,14 +14,14 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.card.card import Card
 from holdfast.ledger.chain import read_head
-from holdfast.publication.card import Card
+from holdfast.publication.folder import TEMPORARY
 from holdfast.publication.given_files import CARD, MAX_JSON_BYTES, Unfit, check_json, read_plain
-from holdfast.publication.leftovers import TEMPORARY
 from holdfast.publication.public_files import file_problems
 
 if TYPE_CHECKING:
-    from holdfast.ledger.values import Reservation
+    from holdfast.ledger.releases import Reservation
 
 
 def unfinished_name(entry: str) -> str:

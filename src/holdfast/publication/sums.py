@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,15 @@ from holdfast.channels.covariance import Covariance, ShapeCovariance
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Levels, OneSum
+from holdfast.lattices.shapes import Levels
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.tables import Universe
 from holdfast.wording.figures import CELLS, TOTAL
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -159,15 +162,14 @@ def _first_noisy(plan: Plan) -> Level:
     return levels[-1]
 
 
-def sums_of(plan: Plan, table: ReleasedTable, level: Level) -> Sums:
+def sums_of(plan: Plan, table: PublishedTable, level: Level) -> Sums:
     """Refused where the table has cells that are not published."""
     if not table.published.all():
         raise InvalidParameter("This release leaves counts out: there are no sums of all counts to draw.")
     unit_of = unit_numbers(plan.facts.universe, level)
     totals = np.zeros(int(unit_of.max()) + 1, dtype=np.int64)
     np.add.at(totals, unit_of, table.counts)
-    values = totals.astype(np.float64) if table.grid is None else table.grid.floats(totals)
-    return Sums(level, plan.facts.universe, unit_of, values, deviations_of(plan, level))
+    return Sums(level, plan.facts.universe, unit_of, table.measure.floats(totals), deviations_of(plan, level))
 
 
 def names_of(plan: Plan, level: Level) -> Sums:
@@ -239,7 +241,7 @@ def _inside(cells: int, chosen: Ints) -> Floats:
 def _is_plain_sum(found: ShapeCovariance) -> bool:
     variance = found.variance
     plain = variance.matrix is None and variance.form is None and found.rounding is None
-    return plain and isinstance(found.shape, OneSum) and found.shape.signs is None
+    return plain and found.shape.is_plain_sum
 
 
 def _plain_sums(found: ShapeCovariance, groups: Ints, units: int) -> Floats:

@@ -8,30 +8,29 @@ A function of the published files alone, so it costs no budget. Cells whose kept
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
+from holdfast.card.view import Bias, BiasInfo, ViewInfo
 from holdfast.display import shorten
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept
-from holdfast.lattices.shapes import Free, Grid, OneSum, Pinned
 from holdfast.laws import Reads
 from holdfast.publication.given_files import CARD, CELL_KEY_CARD
 from holdfast.publication.plan import Plan
-from holdfast.publication.released import ReleasedTable
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
@@ -41,11 +40,15 @@ from holdfast.views.crossing import check_size, crossing_block, no_table
 from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
+if TYPE_CHECKING:
+    from holdfast.publication.publication import PublishedTable
+
 Ints = NDArray[np.int64]
 
 BASES = (1, 3, 5, 10)
 VIEW, VIEW_FILE = "view", "view.json"
 """In an output folder: the tables have this name before their ending, and this file says what they are."""
+NO_VIEW = f"{VIEW_FILE} does not belong to a publication view of this release"
 _SOLVER = re.compile(r"scipy [0-9A-Za-z.+]{1,40}")
 LARGEST = 2**60
 NAMED_TOTALS = 3
@@ -56,18 +59,6 @@ DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 10_000
 """Cells drawn for it, in all; and those that the solver looks at, of which 10,000 take a second."""
 BLOCK_CELLS = 50
 """A block costs the solver as much as so many cells, if it has fewer."""
-
-
-@dataclass(frozen=True)
-class Bias:
-    """The mean of (view - true sum) over units of one level whose true sum is of one size, and the standard error of that mean."""
-
-    level: str
-    """A level of the table, or "cell"."""
-    size: str
-    units: int
-    bias: float
-    standard_error: float
 
 
 class ViewMaker:
@@ -82,20 +73,20 @@ class ViewMaker:
         self._crossing: list[tuple[Ints, Any]] = []
         self._searched = 0
         """Cells of the largest block for which corners of a linear program need not be whole."""
-        self._has_free = any(isinstance(shape, Free) for _, shape, _ in moves.blocks.used_shapes())
+        self._has_free = any(shape.is_free for _, shape, _ in moves.blocks.used_shapes())
         # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
         for number, shape, blocks in moves.blocks.used_shapes():
             cells = moves.blocks.cells_of(number)
-            if isinstance(shape, Free):
+            if shape.is_free:
                 root[cells] = 0
-            elif isinstance(shape, OneSum) and shape.signs is None:
+            elif shape.is_plain_sum:
                 root[cells] = count + np.arange(blocks)[:, None]
                 count += blocks
-            elif not isinstance(shape, Pinned):
+            elif not shape.is_pinned:
                 by_cell = moves.matrix.tocsc()
                 self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
-                if not (isinstance(shape, OneSum) or (isinstance(shape, Grid) and len(shape.axes) == 2)):
+                if not shape.is_network:
                     self._searched = max(self._searched, shape.size)
         self._cells = np.flatnonzero(root >= 0)
         self._tree = TopDown(root[self._cells], [unit[self._cells] for _, unit in self.levels]) if count else None
@@ -106,7 +97,7 @@ class ViewMaker:
         totals, or lies under a sum that is one.
         """
         shapes = [shape for _, shape, _ in self._moves.blocks.used_shapes()]
-        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if isinstance(shape, Pinned))
+        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if shape.is_pinned)
 
     @property
     def solver(self) -> str | None:
@@ -194,7 +185,7 @@ class PublicationView(Frames):
     release_id: str
     private: bool
     """False where the release was drawn with a test key: anyone can then recompute the noise."""
-    released: ReleasedTable
+    released: PublishedTable
     counts: Ints
     """One number for each cell, in the order of the released table."""
     base: int
@@ -252,51 +243,43 @@ class PublicationView(Frames):
         sizes, sums = class_errors(self._plan, self._maker, truth, self.draws, self.base, nonnegative=self.nonnegative)
         return tuple(_bias(*of_class, column) for of_class, column in zip(sizes, sums.T.tolist(), strict=True))
 
-    def to_fields(self) -> dict[str, Any]:
+    @cached_property
+    def info(self) -> ViewInfo:
         """What goes into the file beside the table: what it is, what it was made of, its biases."""
-        digest = hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest()
-        return {
-            "what": "publication view",
-            "text": view_sentence(self.base, self.nonnegative, self.private),
-            "release": self.release_id,
-            "private": self.private,
-            "identity": self._plan.drawing.channel.identity,
-            "released_counts_sha256": digest,
-            "column": self.column,
-            "base": self.base,
-            "nonnegative": self.nonnegative,
-            "levels": list(self.levels),
-            **({} if (called := self.level_labels) is None else {"level_labels": list(called)}),
-            "solver": self._maker.solver,
-            "cells": len(self.counts),
-            "changed": int(np.count_nonzero(self.counts != self.released.counts)),
-            "bias": {
-                "text": bias_sentence(self.draws, self._has_law),
-                "draws": self.draws,
-                "lines": [vars(line) for line in self.bias],
-            },
-        }
+        return ViewInfo(
+            what="publication view",
+            text=view_sentence(self.base, self.nonnegative, self.private),
+            release=self.release_id,
+            private=self.private,
+            identity=self._plan.drawing.channel.identity,
+            released_counts_sha256=hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest(),
+            column=self.column,
+            base=self.base,
+            nonnegative=self.nonnegative,
+            levels=self.levels,
+            level_labels=self.level_labels,
+            solver=self._maker.solver,
+            cells=len(self.counts),
+            changed=int(np.count_nonzero(self.counts != self.released.counts)),
+            bias=BiasInfo(text=bias_sentence(self.draws, self._has_law), draws=self.draws, lines=self.bias),
+        )
 
-    def file_problems(self, said: Mapping[str, Any], *, same_text: bool, same_software: bool) -> Iterator[str]:
+    def file_problems(self, said: ViewInfo, *, same_text: bool, same_software: bool) -> Iterator[str]:
         """What the file beside a table says otherwise than this view. Another version may word it otherwise; where kept totals cross,
         another solver may find another view, with other biases: then these must have the right form.
         """
-        made = self.to_fields()
-        same_view = self._is_from_here(said, same_software)
-        for name in sorted(made.keys() | said.keys()):
-            here, there = said.get(name), made.get(name)
-            if name == "text" and not same_text:
-                continue
-            if name == "bias" and not same_text and isinstance(here, dict):
-                here, there = {**here, "text": None}, {**made["bias"], "text": None}
-            if here != there and (same_view or not _may_be(name, here, there)):
-                yield f"{VIEW_FILE}: {shorten(name)!r} does not follow from the table"
+        made, same_view = self.info, self._is_from_here(said, same_software)
+        if not same_text:
+            said = said.model_copy(update={"text": made.text, "bias": said.bias.model_copy(update={"text": made.bias.text})})
+        for name in sorted(ViewInfo.model_fields):
+            if getattr(said, name) != getattr(made, name) and (same_view or not _may_be(name, said, made)):
+                yield _does_not_follow(name)
 
-    def _is_from_here(self, said: Mapping[str, Any], same_software: bool) -> bool:
+    def _is_from_here(self, said: ViewInfo, same_software: bool) -> bool:
         """Whether the view that a file is about was found as this one was."""
-        return not self._maker.solved_cells or (same_software and said.get("solver") == self._maker.solver)
+        return not self._maker.solved_cells or (same_software and said.solver == self._maker.solver)
 
-    def holds_in(self, frame: Any, said: Mapping[str, Any], *, same_software: bool) -> bool:
+    def holds_in(self, frame: Any, said: ViewInfo, *, same_software: bool) -> bool:
         """Whether a pyarrow.Table is this view; where kept totals cross and other software made it, whether it could be."""
         import pyarrow as pa
 
@@ -310,9 +293,7 @@ class PublicationView(Frames):
             return codes and np.array_equal(counts, self.counts)
         changed = int(np.count_nonzero(counts != self.released.counts))
         return (
-            codes
-            and said.get("changed") == changed
-            and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
+            codes and said.changed == changed and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
         )
 
     def frame_with(self, frame: Any) -> Any:
@@ -341,7 +322,7 @@ class PublicationView(Frames):
         beside = target.with_suffix(".json")
         if os.path.lexists(beside):
             raise InvalidParameter(f"{beside.name!r} exists already and is not overwritten. Choose another name, or remove it first.")
-        text = self.to_json()  # before anything is written
+        text = self.info.to_json()  # before anything is written
         with open(beside, "x", encoding="utf-8") as file:  # first: there is never a table that nothing explains
             file.write(text)
         try:
@@ -351,8 +332,9 @@ class PublicationView(Frames):
             raise
         return target, beside
 
-    def to_json(self) -> str:
-        return fields_text(self.to_fields())
+    def to_fields(self) -> dict[str, Any]:
+        """What the file beside the table says, as plain values."""
+        return self.info.to_dict()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.frame.__arrow_c_stream__(requested_schema)
@@ -361,7 +343,7 @@ class PublicationView(Frames):
         return len(self.counts)
 
     def __str__(self) -> str:
-        return "\n".join(view_lines(self.to_fields()))
+        return "\n".join(view_lines(self.info))
 
     def __repr__(self) -> str:
         kind = "non-negative" if self.nonnegative else "signed"
@@ -369,7 +351,7 @@ class PublicationView(Frames):
 
 
 def make_view(
-    plan: Plan, released: ReleasedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
+    plan: Plan, released: PublishedTable, release_id: str, private: bool, *, base: int = 1, nonnegative: bool = True
 ) -> PublicationView:
     """Make the view of a published table.
 
@@ -390,11 +372,6 @@ def make_view(
     return PublicationView(release_id, private, released, counts, base, nonnegative, plan, maker)
 
 
-def fields_text(fields: Mapping[str, Any]) -> str:
-    """The text of view.json."""
-    return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def solver_here() -> str:
     return f"scipy {version('scipy')}"
 
@@ -411,41 +388,45 @@ def _bias(level: str, size: str, units: int, sums: list[int]) -> Bias:
     draws, total = len(sums), sum(sums)
     variance = Fraction(draws * sum(one * one for one in sums) - total * total, draws * (draws - 1))
     error = math.sqrt(variance / draws) / units
-    return Bias(level, size, units, float(f"{total / (draws * units):.6g}"), float(f"{error:.6g}"))
+    mean, error = (float(f"{value:.6g}") for value in (total / (draws * units), error))
+    return Bias(level=level, size=size, units=units, bias=mean, standard_error=error)
 
 
-def _may_be(name: str, said: Any, made: Any) -> bool:
+def _may_be(name: str, said: ViewInfo, made: ViewInfo) -> bool:
     """Whether a field could be that of a view that another solver found. How many cells changed is compared with the table itself."""
-    return name == "changed" or (name == "solver" and is_solver(said)) or (name == "bias" and _alike(said, made))
+    return name == "changed" or (name == "solver" and is_solver(said.solver)) or (name == "bias" and _alike(said.bias, made.bias))
 
 
-def _alike(said: Any, made: dict[str, Any]) -> bool:
+def _alike(said: BiasInfo, made: BiasInfo) -> bool:
     """Whether biases have the form of those of another view of the same table: as many draws, and at every level as many units."""
-    if not isinstance(said, dict) or {**said, "lines": None} != {**made, "lines": None} or not isinstance(said.get("lines"), list):
-        return False
-    form, units = {name: type(value) for name, value in vars(Bias("", "", 0, 0.0, 0.0)).items()}, Counter[str]()
-    for line in said["lines"]:
-        if not isinstance(line, dict) or {name: type(value) for name, value in line.items()} != form:
-            return False
-        if (
-            line["size"] not in map(size_name, SIZES)
-            or line["units"] < 1
-            or not (math.isfinite(line["bias"]) and 0 <= line["standard_error"] < math.inf)
-        ):
-            return False
-        units[line["level"]] += line["units"]
-    expected = Counter[str]()
-    for line in made["lines"]:
-        expected[line["level"]] += line["units"]
-    return units == expected
+    units, expected = Counter[str](), Counter[str]()
+    for counter, info in ((units, said), (expected, made)):
+        for line in info.lines:
+            counter[line.level] += line.units
+    sizes = set(map(size_name, SIZES))
+    return (said.text, said.draws, units) == (made.text, made.draws, expected) and all(line.size in sizes for line in said.lines)
 
 
-def made_again(said: object, plan: Plan, released: ReleasedTable, release_id: str, private: bool) -> PublicationView | None:
-    """The view that a file says it is of; None where it says none that this release has."""
-    if not isinstance(said, dict) or type(said.get("base")) is not int or type(said.get("nonnegative")) is not bool:
-        return None
+def _does_not_follow(name: str) -> str:
+    return f"{VIEW_FILE}: {shorten(name)!r} does not follow from the table"
+
+
+def form_problems(said: object) -> list[str]:
+    """What keeps a value from being that of a view.json."""
     try:
-        return make_view(plan, released, release_id, private, base=said["base"], nonnegative=said["nonnegative"])
+        ViewInfo.model_validate(said)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        if any(not detail["loc"] or (detail["type"] == "missing" and len(detail["loc"]) == 1) for detail in found):
+            return [NO_VIEW]
+        return list(dict.fromkeys(_does_not_follow(str(detail["loc"][0])) for detail in found))
+    return []
+
+
+def made_again(said: ViewInfo, plan: Plan, released: PublishedTable, release_id: str, private: bool) -> PublicationView | None:
+    """The view that a file says it is of; None where it says none that this release has."""
+    try:
+        return make_view(plan, released, release_id, private, base=said.base, nonnegative=said.nonnegative)
     except HoldfastError:
         return None
 
@@ -459,8 +440,7 @@ def check_view(plan: Plan, base: int, *, nonnegative: bool = True) -> None:
         raise InvalidParameter(
             "With nonnegative=False and base=1 there is nothing to change: take the released counts.", field="nonnegative"
         )
-    if plan.facts.grid is not None:
-        raise InvalidParameter("These are real-valued answers, and a publication view is of counts.")
+    plan.facts.measure.check_counts("These are real-valued answers, and a publication view is of counts.")
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release publishes no cells, only totals: they are exact, and there is nothing to make a view of.")
 
@@ -470,10 +450,8 @@ def check_base(base: int) -> None:
         raise InvalidParameter(f"base is one of {', '.join(map(str, BASES))}. Got {base!r}.", field="base")
 
 
-def check_folder_view(plan: Plan, base: int | None) -> None:
+def check_folder_view(plan: Plan, base: int) -> None:
     """Refuse a view in the output folder that might fail once the noise is drawn. The kept totals of the plan are known."""
-    if base is None:
-        return
     check_view(plan, base)
     assert plan.facts.published_totals is not None
     check_totals(plan.facts.kept, list(plan.facts.published_totals), base)

@@ -10,36 +10,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.exact.formatting import format_deviation, format_power
-from holdfast.report.figures.svg import (
-    ACCENT,
-    INK,
-    MAIN,
-    WIDTH,
-    axis_below,
-    axis_left,
-    label,
-    legend_line,
-    linear,
-    logarithmic,
-    nice_ticks,
-    on_page,
-    picture,
-    polyline,
-    steps_down,
-)
+from holdfast.report.figures import svg as draw
 from holdfast.report.frame import Say
 from holdfast.report.parts import PageFigure, PageTable
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 24, 150
-END, BASE = WIDTH - RIGHT, TOP + PLOT
+END, BASE = draw.WIDTH - RIGHT, TOP + PLOT
 AXIS, LINE = 52, 17
 LOWEST = 1e-20
 ROWS = 12
 """Approximate number of rows in the table of data."""
 STYLES = (
-    {"stroke": INK, "stroke_width": "2.4"},
-    {"stroke": MAIN, "stroke_width": "1.6"},
-    {"stroke": ACCENT, "stroke_width": "1.6", "stroke_dasharray": "8 4"},
+    {"stroke": draw.INK, "stroke_width": "2.4"},
+    {"stroke": draw.MAIN, "stroke_width": "1.6"},
+    {"stroke": draw.ACCENT, "stroke_width": "1.6", "stroke_dasharray": "8 4"},
     {"stroke": "#2e5e1e", "stroke_width": "1.6", "stroke_dasharray": "2 3"},
     {"stroke": "#6a1b6a", "stroke_width": "1.6", "stroke_dasharray": "10 3 2 3"},
     {"stroke": "#7a6a00", "stroke_width": "1.6", "stroke_dasharray": "4 2 1 2 1 2"},
@@ -59,24 +43,24 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageFigu
     last = max(epsilon for curve in curves for epsilon, _ in curve.points)
     positive = [delta for curve in curves for _, delta in curve.points if delta > 0]
     bottom = max(10.0 ** math.floor(math.log10(min([*positive, 0.5])) - 0.3), LOWEST)
-    across, up = linear(0.0, last, LEFT, END), logarithmic(bottom, 1.0, BASE, TOP)
-    ticks = [tick for tick in nice_ticks(0.0, last, 6) if tick <= last]
+    across, up = draw.linear(0.0, last, LEFT, END), draw.logarithmic(bottom, 1.0, BASE, TOP)
+    ticks = [tick for tick in draw.nice_ticks(0.0, last, 6) if tick <= last]
     text = " ".join(f"{curve.label}: {curve.text}." for curve in curves)
-    svg = picture(
+    svg = draw.picture(
         "deltas",
         title,
         text,
         BASE + AXIS + LINE * len(curves) - 8,
-        label(say("cellkey.delta"), 2, 12),
-        *axis_left(up, steps_down(1.0, bottom), LEFT, END, format_power),
-        *axis_below(across, ticks, TOP, BASE, say("cellkey.epsilon"), END),
+        draw.label(say("cellkey.delta"), 2, 12),
+        *draw.axis_left(up, draw.steps_down(1.0, bottom), LEFT, END, format_power),
+        *draw.axis_below(across, ticks, TOP, BASE, say("cellkey.epsilon"), END),
         *(
-            polyline([(across(epsilon), up(min(delta, 1.0))) for epsilon, delta in curve.points], **style)
+            draw.polyline([(across(epsilon), up(min(delta, 1.0))) for epsilon, delta in curve.points], **style)
             for curve, style in zip(curves, STYLES, strict=False)
         ),
-        *(piece for at, curve in enumerate(curves) for piece in legend_line(BASE + AXIS + LINE * at, curve.label, **STYLES[at])),
+        *(piece for at, curve in enumerate(curves) for piece in draw.legend_line(BASE + AXIS + LINE * at, curve.label, **STYLES[at])),
     )
-    return PageFigure("deltas-figure", on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
+    return PageFigure("deltas-figure", draw.on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
 
 
 def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageTable:

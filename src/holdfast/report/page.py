@@ -9,27 +9,19 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from markupsafe import Markup
 
+from holdfast.card.answers import measure_of
+from holdfast.card.card import Card, LevelSpread
+from holdfast.card.fields import Settings
+from holdfast.card.promise import CostInfo, GuaranteeInfo
 from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say
 from holdfast.report.markup import capital, join, name, tag, text
-from holdfast.wording.budget import is_for_protected
+from holdfast.wording.errors import has_long_tails
 
-Card: TypeAlias = Mapping[str, Any]
-
-
-NOT_KNOWN = "not known"
-"""The basis of figures that depend on the counts (wording/errors.py)."""
-
-UPPER_BOUND = "proved upper bounds"
-"""How the basis begins where figures are not exact but never too small (wording/errors.py)."""
-
-STATUSES = ("exact", "estimated")
-LAPLACE = frozenset({"generalized-laplace", "rounded-projection", "projected-laplace", "extended-laplace"})
-"""Mechanisms whose noise is made of Laplace noise: its tails are longer than normal ones of the same standard deviation."""
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
 PINNED = "pinned"
@@ -40,56 +32,54 @@ UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observe
 
 def say_of(card: Card) -> Say:
     """Sentences in the language that the card names."""
-    return Say(card["release"]["language"])
+    return Say(card.release.language)
 
 
 def table_name(card: Card) -> str:
     """What the office calls the table, or the column it counts."""
-    return str(card["table"]["name"] or card["table"]["count"])
+    return card.table.name or card.table.count
 
 
 def status_text(card: Card) -> str:
     """Whether the law of the noise is exact."""
-    say, status = say_of(card), card["sampler"]["status"]
-    return say("page.status_none") if is_suppressed(card) else say(f"page.status_{status}") if status in STATUSES else text(status)
+    return say_of(card)(f"page.status_{'none' if is_suppressed(card) else card.sampler.status}")
 
 
 def universe_text(card: Card) -> str:
     """Where the list of cells comes from."""
-    given = card["table"]["universe"]
-    return say_of(card)(f"page.universe_{UNIVERSES[given]}") if given in UNIVERSES else text(given)
+    return say_of(card)(f"page.universe_{UNIVERSES[card.table.universe]}")
 
 
 def list_tells(card: Card) -> Markup | None:
     """What the list of cells itself may tell: nothing where it was declared."""
-    given = UNIVERSES.get(card["table"]["universe"])
-    return None if given in (None, "declared") else say_of(card)(f"page.tells_{given}")
+    given = UNIVERSES[card.table.universe]
+    return None if given == "declared" else say_of(card)(f"page.tells_{given}")
 
 
 def is_suppressed(card: Card) -> bool:
     """Whether counts are left out instead of noised."""
-    return bool(card["mechanism"]["name"] == "suppression")
+    return card.mechanism.name == "suppression"
 
 
 def is_keyed(card: Card) -> bool:
     """Whether noise was looked up by cell keys: no differential privacy is promised."""
-    return card["guarantee"]["keyed"] is not None
+    return card.guarantee.keyed is not None
 
 
 def is_bounded(card: Card) -> bool:
     """Whether the published table is drawn within public bounds: counts near them are biased."""
-    return bool(card["guarantee"]["relation_fields"]["within_bounds"])
+    return card.guarantee.relation_fields.within_bounds
 
 
 def step_of(card: Card) -> str | None:
     """Where the table holds real-valued answers: the step of their grid; None for counts."""
-    grid = card["table"]["grid"]
-    return None if grid is None else "1" if grid["places"] == 0 else f"2^-{grid['places']}"
+    grid = card.table.grid
+    return None if grid is None else "1" if grid.places == 0 else f"2^-{grid.places}"
 
 
 def wide_factor(card: Card) -> tuple[float, str]:
     """(standard deviations that hold 95 of 100, the law that says so): ln(20) / sqrt(2) under a Laplace law, and never below 1.96."""
-    return (2.12, "laplace") if card["mechanism"]["name"] in LAPLACE else (1.96, "normal")
+    return (2.12, "laplace") if has_long_tails(card.mechanism.name) else (1.96, "normal")
 
 
 def distance(card: Card, value: float) -> str:
@@ -99,8 +89,8 @@ def distance(card: Card, value: float) -> str:
 
 def moved_text(card: Card) -> str:
     """Invariants whose true values the grid does not have; nothing where there are none."""
-    grid = card["table"]["grid"]
-    return "" if grid is None or not grid["moved"] else say_of(card)("page.moved", count=card["kept"]["totals"], moved=grid["moved"])
+    moved = measure_of(card.table.grid).moved
+    return say_of(card)("page.moved", count=card.kept.totals, moved=moved) if moved else ""
 
 
 def without_noise(card: Card) -> Markup:
@@ -110,8 +100,7 @@ def without_noise(card: Card) -> Markup:
 
 def is_rounded(card: Card) -> bool:
     """Whether noise was added to answers as rounded to the grid, and not to the answers themselves."""
-    grid = card["table"]["grid"]
-    return grid is not None and not grid["on_grid"]
+    return not measure_of(card.table.grid).on_grid
 
 
 def noun(card: Card) -> str:
@@ -140,28 +129,27 @@ def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
 
 def error_is_known(card: Card) -> bool:
     """Whether the card has standard deviations, or would have them had they been estimated: not where they depend on the counts."""
-    error = card["expected_error"]
-    return bool(error["basis"] != NOT_KNOWN or error["cell_standard_deviation"]["largest"] is not None)
+    return card.expected_error.found != "unknown"
 
 
 def error_label(card: Card, label: Markup) -> Markup:
     """What a standard deviation is called where it stands large: "at most" where it is a bound."""
-    return say_of(card)("page.at_most", what=label) if card["expected_error"]["basis"].startswith(UPPER_BOUND) else label
+    return say_of(card)("page.at_most", what=label) if card.expected_error.found == "upper bound" else label
 
 
-def parameter_text(say: Say, parameters: Mapping[str, Any]) -> str:
+def parameter_text(say: Say, parameters: Settings) -> str:
     """The parameters of the mechanism; inequalities of sums and shares as sentences have them, not as the card stores them."""
     given = dict(parameters)
     if "levels" in given:
         with suppress(TypeError, ValueError, RecursionError):  # no shares that we write: shown as they stand
-            given["levels"] = f"[{'; '.join(_share(say, *row) for row in json.loads(given['levels']))}]"
+            given["levels"] = f"[{'; '.join(_share(say, *row) for row in json.loads(str(given['levels'])))}]"
     if "perturbation_table" in given:
         given["perturbation_table"] = say("page.in_card")
     if "rows" in given:
         try:
             rows = [
                 f"{_sums(row)} {way.replace('_', ' ')} {_sums(row[way])}"
-                for row in json.loads(given["rows"])
+                for row in json.loads(str(given["rows"]))
                 for way in _WAYS
                 if way in row
             ]
@@ -171,10 +159,10 @@ def parameter_text(say: Say, parameters: Mapping[str, Any]) -> str:
     return settings(given)
 
 
-def mechanism_text(say: Say, mechanism: Card) -> str:
+def mechanism_text(say: Say, name: str, parameters: Settings) -> str:
     """The mechanism by its name, and its parameters: Generalized Gaussian: rho 0.1, per person"""
-    called = capital(mechanism["name"].replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian"))
-    return f"{called}: {parameter_text(say, mechanism['parameters'])}" if mechanism["parameters"] else called
+    called = capital(name.replace("-", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian"))
+    return f"{called}: {parameter_text(say, parameters)}" if parameters else called
 
 
 def formula(law: str) -> Markup:
@@ -212,52 +200,50 @@ def _sums(side: Any) -> str:
 def level_rows(card: Card) -> list[tuple[Markup, Markup, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
     say = say_of(card)
-    return [
-        (name(row["level"]), name(row["margin"]), format_number(row["units"]), _range(say, row)) for row in card["expected_error"]["levels"]
-    ]
+    return [(name(row.level), name(row.margin), format_number(row.units), _range(say, row)) for row in card.expected_error.levels]
 
 
-def _range(say: Say, row: Card) -> str:
-    low, middle, high = (sd_text(say, row[which]) for which in ("smallest", "median", "largest"))
+def _range(say: Say, row: LevelSpread) -> str:
+    low, middle, high = (sd_text(say, value) for value in (row.smallest, row.median, row.largest))
     return middle if low == high else say("page.range", middle=middle, low=low, high=high)
 
 
 def revision_text(card: Card) -> Markup | None:
     """What a revision gives away: both values of a total that changed are public."""
-    revision = card["kept"]["revision"]
+    revision = card.kept.revision
     if revision is None:
         return None
-    which = "page.revision" if revision["changed"] else "page.revision_none"
-    return say_of(card)(which, count=revision["changed"], of=name(revision["of"]))
+    which = "page.revision" if revision.changed else "page.revision_none"
+    return say_of(card)(which, count=revision.changed, of=name(revision.of))
 
 
 def disjoint_text(card: Card) -> tuple[Markup, ...]:
     """With which releases it was declared to share no person, and the reason, whole and in a paragraph of its own: it may hold any text."""
-    declared, say = card["release"]["disjoint"], say_of(card)
+    declared, say = card.release.disjoint, say_of(card)
     if declared is None:
         return ()
-    others = names(say, declared["from"], SHOWN_DISJOINT)
+    others = names(say, declared.releases, SHOWN_DISJOINT)
     return (
-        say("page.disjoint", count=len(declared["from"]), releases=others, protected=card["guarantee"]["protect"]),
-        say("page.disjoint_because", because=tag("bdi", declared["because"])),
+        say("page.disjoint", count=len(declared.releases), releases=others, protected=card.guarantee.protect),
+        say("page.disjoint_because", because=tag("bdi", declared.because)),
     )
 
 
 def column_names(card: Card) -> list[str]:
     """What the columns are called."""
-    called = {given["column"]: given["name"] for given in card["table"]["labels"]}
-    return [called.get(column) or column for column in card["table"]["columns"]]
+    called = {given.column: given.name for given in card.table.labels}
+    return [called.get(column) or column for column in card.table.columns]
 
 
 def exposed_text(card: Card, shown: int) -> Markup:
     """How many cells are published exactly, what the office knew of it, where they are listed, and what the list of the first is."""
-    say, exposed, allowed = say_of(card), card["exposed"], card["release"]["allow_exposed"]
-    said = [text(exposed["text"])]
-    if exposed["cells"]:
+    say, exposed, allowed = say_of(card), card.exposed, card.release.allow_exposed
+    said = [text(exposed.text)]
+    if exposed.cells:
         said += [say("page.acknowledged", count=allowed)] if allowed else []
-        said.append(say("page.exposed_file", count=exposed["cells"]))
-    if begun := len(exposed["names"][:shown]):
-        said.append(say("page.exposed_all" if begun == exposed["cells"] else "page.exposed_some"))
+        said.append(say("page.exposed_file", count=exposed.cells))
+    if begun := len(exposed.names[:shown]):
+        said.append(say("page.exposed_all" if begun == exposed.cells else "page.exposed_some"))
     return sentences(said)
 
 
@@ -268,75 +254,70 @@ def sentences(said: Iterable[str | None]) -> Markup:
 
 def distance_text(card: Card) -> Markup:
     """The distance in which the promise is stated, squared where it is."""
-    guarantee = card["guarantee"]
-    which = "page.levels_distance" if guarantee["distance"] == "levels" else "page.distance"
-    squared = "_squared" if _is_squared(card) else ""
-    return say_of(card)(f"{which}{squared}", norm=guarantee["distance"])
-
-
-def _is_squared(card: Card) -> bool:
-    return "distance squared" in card["guarantee"]["smallest_secret"]
+    guarantee = card.guarantee
+    which = "page.levels_distance" if guarantee.distance == "levels" else "page.distance"
+    return say_of(card)(f"{which}{'_squared' if guarantee.squared else ''}", norm=guarantee.distance)
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: the budget as requested, then one person, one unit of distance and the smallest secret where these differ."""
-    guarantee, say = card["guarantee"], say_of(card)
-    protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
+    guarantee, say = card.guarantee, say_of(card)
+    protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     one = say("page.cost_one", protected=protected)
-    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), str(asked["text"]))]
+    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), asked.text)]
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:
-        asked_so = asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
-        if not asked_so or alone["kind"] == "zcdp":  # else it would be said twice
+        if not is_as_asked(guarantee) or alone.kind == "zcdp":  # else it would be said twice
             rows.append((one, promise_text(say, alone)))
     return [*rows, *distance_rows(card)]
 
 
 def distance_rows(card: Card) -> list[tuple[str, str]]:
     """The promise for one unit of distance, and for the smallest secret where it is another than one person."""
-    guarantee, say = card["guarantee"], say_of(card)
-    secret, alone, distance, step = guarantee["smallest_secret"], guarantee["per_person"], distance_text(card), step_of(card)
-    measure = secret.get("distance squared", secret.get("distance"))
+    guarantee, say = card.guarantee, say_of(card)
+    secret, alone, distance, step = guarantee.smallest_secret, guarantee.per_person, distance_text(card), step_of(card)
     each = say("page.cost_each", distance=distance) if step is None else say("page.cost_each_step", step=step, distance=distance)
-    rows: list[tuple[str, str]] = [(each, promise_text(say, guarantee["per_distance"]))]
-    if alone is None or any(secret[key] != alone.get(key) for key in secret if key != "found"):
-        smallest = say("page.cost_smallest")
-        if measure is not None:
-            far = "page.cost_far" if step is None else "page.cost_far_squared_steps" if _is_squared(card) else "page.cost_far_steps"
-            smallest = join(smallest, " ", say(far, measure=str(measure), distance=distance, step=step or ""))
-        rows.append((smallest, promise_text(say, secret)))
+    rows: list[tuple[str, str]] = [(each, promise_text(say, guarantee.per_distance))]
+    if alone is None or (secret.distance, secret.numbers) != (alone.distance, alone.numbers):
+        far = "page.cost_far" if step is None else "page.cost_far_squared_steps" if guarantee.squared else "page.cost_far_steps"
+        measure = say(far, measure=str(secret.distance), distance=distance, step=step or "")
+        rows.append((join(say("page.cost_smallest"), " ", measure), promise_text(say, secret)))
     return rows
 
 
-def promise_text(say: Say, costs: Card) -> str:
+def promise_text(say: Say, costs: CostInfo) -> str:
     """The numbers of one kind of promise, without those that say the same in another: epsilon 0.5; rho 0.1 (epsilon 2.89 with
     delta 1e-10)."""
-    if costs.get("kind") == "cell-key":
-        return say("page.cost_none")
-    named = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}.get(costs.get("kind", ""))
-    if named is None:
-        return settings({key: value for key, value in costs.items() if key not in ("kind", "found", "distance", "distance squared")})
-    given = ", ".join(f"{key} {format_parameter(costs[key])}" for key in named)
-    if costs["kind"] != "zcdp" or costs.get("epsilon") is None:
-        return given
-    return say("page.converted", rho=given, epsilon=format_parameter(costs["epsilon"]), delta=format_parameter(costs["delta"]))
+    given = {key: f"{key} {format_parameter(value)}" for key, value in costs.numbers.items()}
+    match costs.kind:
+        case "pure":
+            return given["epsilon"]
+        case "approximate":
+            return f"{given['epsilon']}, {given['delta']}"
+        case "cell-key":
+            return say("page.cost_none")
+    return say("page.converted", rho=given["rho"], epsilon=format_parameter(costs.epsilon), delta=format_parameter(costs.delta))
 
 
-def settings(values: Mapping[str, str | float | bool | None]) -> str:
+def settings(values: Settings) -> str:
     """epsilon 24/125 (= 0.192), norm l1; what is null does not apply and is left out"""
     given = [f"{key.replace('_', ' ')} {format_field(value)}" for key, value in values.items() if value is not None]
     return ", ".join(given) or "-"
 
 
-def same_numbers(asked: Card, costs: Card) -> bool:
-    """True if the requested and the promised budget look the same on the page."""
-    return all(costs.get(key) is not None and format_parameter(value) == format_parameter(costs[key]) for key, value in asked.items())
+def is_as_asked(guarantee: GuaranteeInfo) -> bool:
+    """True if the requested budget is for one person, and looks the same on the page as the promised one."""
+    asked, alone = guarantee.asked, guarantee.per_person
+    if asked is None or alone is None or not asked.is_for_protected:
+        return False
+    promised = {key: format_parameter(value) for key, value in alone.numbers.items()}
+    return all(promised.get(key) == format_parameter(value) for key, value in asked.parameters.items())
 
 
 def banner(card: Card) -> Markup | None:
     """The line that no page of a release drawn with a test key may lack."""
-    if card["release"]["private"]:
+    if card.release.private:
         return None
     say = say_of(card)
     return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
@@ -344,18 +325,18 @@ def banner(card: Card) -> Markup | None:
 
 def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
-    release, say = card["release"], say_of(card)
-    software = sorted(card["software"].items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
+    release, say = card.release, say_of(card)
+    software = sorted(card.software.items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
     versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
     said = [say("statement.table", name=name(table_name(card)))]
-    said += [name(release["office"])] if release["office"] is not None else []
-    said.append(say("statement.no_date") if release["date"] is None else text(release["date"]))
-    said += [say("statement.approved_by", approver=name(release["approver"]))] if release["approver"] is not None else []
+    said += [name(release.office)] if release.office is not None else []
+    said.append(say("statement.no_date") if release.date is None else text(release.date))
+    said += [say("statement.approved_by", approver=name(release.approver))] if release.approver is not None else []
     return {
         "title": title,
         "subtitle": join(*[piece for part in said for piece in ("\u00a0· ", part)][1:]),
-        "footer": say.plain("page.release", id=release["id"]),
+        "footer": say.plain("page.release", id=release.id),
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
-        "mark": None if release["private"] else say.plain("page.not_private"),
+        "mark": None if release.private else say.plain("page.not_private"),
     }

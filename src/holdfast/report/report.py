@@ -6,20 +6,19 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from holdfast.card.card import Card
 from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
-from holdfast.report.figures.errors import error_figure
+from holdfast.report.figures.errors import error_figure, relative_figure
 from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
-from holdfast.report.figures.relative import relative_figure
 from holdfast.report.figures.sizes import size_figure
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import capital, code, items, join, name, paragraph, table, tag, text
 from holdfast.report.page import (
-    Card,
     column_names,
     cost_rows,
     disjoint_text,
@@ -52,7 +51,8 @@ from holdfast.report.page import (
     without_noise,
 )
 from holdfast.report.parts import PageSection, Tile
-from holdfast.wording.constraints import kept_texts, labels_of
+from holdfast.wording.constraints import KINDS, kept_texts
+from holdfast.wording.errors import is_unbiased
 from holdfast.wording.view import bias_rows
 
 WHOLE_KEPT, SHOWN_KEPT = 10, 3
@@ -61,12 +61,6 @@ SHOWN_EXPOSED = 5
 SHOWN_LEVELS = 12
 SHOWN_GROUPS = 5
 """Rows of tables: card.json and kept.csv have all. A short list of kept totals is shown whole, of a longer one only the first."""
-
-UNBIASED = frozenset(
-    {"generalized-laplace", "generalized-gaussian", "rounded-projection"}
-    | {"projected-laplace", "projected-gaussian", "extended-laplace", "extended-gaussian"}
-)
-"""Mechanisms whose noise is zero on average in every cell, whatever the data."""
 
 ALIKE = 0.9
 """The smallest standard deviation as a share of the largest, above which one of them stands for all."""
@@ -77,7 +71,7 @@ FAR = 2.0
 def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], facts: ReportFacts) -> str:
     """The report of a release.
 
-    Given:       the card as plain values, in the shape of card.schema.json; the kept totals as (constraint, name, total), of answers as
+    Given:       the card; the kept totals as (constraint, name, total), of answers as
                  decimals; what the figures are drawn from.
     Guarantees:  a pure function of its arguments. `files` and `signature` of the card are not read, so two tables with equal kept totals
                  have reports that differ in released numbers only. Every text is escaped; nothing is loaded from elsewhere.
@@ -90,7 +84,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         parts += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
         parts += (_kept_section(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
-    frame = release_frame(card, say.plain("report.title", id=card["release"]["id"]))
+    frame = release_frame(card, say.plain("report.title", id=card.release.id))
     return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=parts)
 
 
@@ -101,12 +95,12 @@ def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Fig
 def _tiles(card: Card) -> tuple[Tile, ...]:
     """The release in four numbers."""
     say = say_of(card)
-    spread, exposed, totals = card["expected_error"]["cell_standard_deviation"], card["exposed"]["cells"], card["kept"]["totals"]
-    typical, which = (spread["median"], "typical") if spread["median"] else (spread["largest"], "largest")
+    spread, exposed, totals = card.expected_error.cell_standard_deviation, card.exposed.cells, card.kept.totals
+    typical, which = (spread.median, "typical") if spread.median else (spread.largest, "largest")
     tiles = [
         Tile(
             say("report.cells"),
-            format_number(card["table"]["cells"]),
+            format_number(card.table.cells),
             say("report.left_out" if is_suppressed(card) else f"report.one_{noun(card)}"),
         ),
         Tile(say("report.kept"), format_number(totals), say("report.kept_note") if totals else "", exact=True),
@@ -119,22 +113,22 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
 
 def _exposed_note(card: Card) -> Markup:
     """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
-    exposed, say = card["exposed"], say_of(card)
-    known = "" if exposed["complete"] else "_found"
-    if exposed["cells"]:
-        return say(f"report.exposed_note{known}", count=exposed["cells"])
-    return say("report.exposed_free" if exposed["complete"] and not card["kept"]["totals"] else f"report.exposed_none{known}")
+    exposed, say = card.exposed, say_of(card)
+    known = "" if exposed.complete else "_found"
+    if exposed.cells:
+        return say(f"report.exposed_note{known}", count=exposed.cells)
+    return say("report.exposed_free" if exposed.complete and not card.kept.totals else f"report.exposed_none{known}")
 
 
 def _what(card: Card) -> PageSection:
-    say, totals = say_of(card), card["kept"]["totals"]
+    say, totals = say_of(card), card.kept.totals
     which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
     columns = names(say, column_names(card), SHOWN_CONSTRAINTS)
     noisy = "keyed" if is_keyed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
     made = "suppressed" if is_suppressed(card) else noisy
     said = (
-        say(which, count=card["table"]["cells"], name=name(table_name(card)), columns=columns, **nouns(card)),
-        say(f"report.made_{made}", protected=card["guarantee"]["protect"]),
+        say(which, count=card.table.cells, name=name(table_name(card)), columns=columns, **nouns(card)),
+        say(f"report.made_{made}", protected=card.guarantee.protect),
         say("report.totals", count=totals) if totals else say("report.totals_none"),
     )
     return _section("what", say("report.what"), paragraph(sentences(said)))
@@ -145,35 +139,36 @@ def _promise(card: Card) -> PageSection:
     return _section(
         "promise",
         say("report.promise"),
-        None if card["release"]["private"] else paragraph(say("report.promise_test_key")),
-        tag("div", items(card["guarantee"]["sentences"]), class_="fine"),
+        None if card.release.private else paragraph(say("report.promise_test_key")),
+        tag("div", items(card.guarantee.sentences), class_="fine"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
-        paragraph(say("report.promise_not" if card["kept"]["totals"] else "report.promise_not_free")),
+        paragraph(say("report.promise_not" if card.kept.totals else "report.promise_not_free")),
         *map(paragraph, disjoint_text(card)),
     )
 
 
 def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
-    error, say = card["expected_error"], say_of(card)
+    error, say = card.expected_error, say_of(card)
     heading, figures = say("report.error", **nouns(card)), _error_figures(card, facts)
     if not error_is_known(card):
-        return _section("error", heading, paragraph(error["text"]), figures=figures)
-    spread, zero = error["cell_standard_deviation"], without_noise(card)
+        return _section("error", heading, paragraph(error.text), figures=figures)
+    spread, zero = error.cell_standard_deviation, without_noise(card)
     rows: list[tuple[str, ...]] = [
-        (say(f"report.reach_{which}"), *_reach(card, say, spread[which], zero)) for which in ("smallest", "median", "largest")
+        (say(f"report.reach_{which}"), *_reach(card, say, value, zero))
+        for which, value in (("smallest", spread.smallest), ("median", spread.median), ("largest", spread.largest))
     ]
-    if spread["smallest"] and spread["smallest"] > ALIKE * spread["largest"]:
+    if spread.smallest and spread.largest and spread.smallest > ALIKE * spread.largest:
         rows = rows[1:2]
     if not facts.levels and not facts.margins:
-        rows += [(name(margin["name"]), *_reach(card, say, margin["standard_deviation"], zero)) for margin in error["margins"]]
-    caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error["basis"], **nouns(card))
+        rows += [(name(margin.name), *_reach(card, say, margin.standard_deviation, zero)) for margin in error.margins]
+    caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
-    levels, more = level_rows(card), len(card["expected_error"]["levels"]) - SHOWN_LEVELS
+    levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
     titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", "sd"))
     return _section(
         "error",
         heading,
-        paragraph(error["text"]),
+        paragraph(error.text),
         tag("details", tag("summary", say("report.distances")), table(caption, header, rows)),
         table(say("report.levels"), titles, levels[:SHOWN_LEVELS]) if levels else None,
         paragraph(say("report.more_levels", count=more)) if more > 0 else None,
@@ -182,7 +177,7 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
 
 
 def _error_figures(card: Card, facts: ReportFacts) -> list[Figure]:
-    basis, what, say = card["expected_error"]["basis"], noun(card), say_of(card).plain
+    basis, what, say = card.expected_error.basis, noun(card), say_of(card).plain
     return [
         *([error_figure(say, "level", facts.levels, basis, what)] if facts.levels else []),
         *([error_figure(say, "margin", facts.margins, basis, what)] if facts.margins else []),
@@ -201,11 +196,11 @@ def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str,
 
 
 def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> PageSection:
-    kept, say, moved = card["kept"], say_of(card), moved_text(card)
-    labels = labels_of(card["table"]["labels"])
-    phrases, identities = (kept_texts(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity"))
-    called = dict(zip(kept["constraints"], phrases, strict=True))
-    if not kept["totals"]:
+    kept, say, moved = card.kept, say_of(card), moved_text(card)
+    labels = card.table.read_labels()
+    phrases, identities = (kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS)
+    called = dict(zip(kept.constraints, phrases, strict=True))
+    if not kept.totals:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")
     else:
         which = "report.kept_rounded" if moved else "report.kept_exact"
@@ -229,8 +224,8 @@ def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -
 
 
 def _exposed_items(card: Card) -> tuple[Markup | None, ...]:
-    zeros, some = card["kept"]["zeros"], card["exposed"]["names"][:SHOWN_EXPOSED]
-    others = (zeros["text"] if zeros["cells"] else None, list_tells(card), revision_text(card))
+    zeros, some = card.kept.zeros, card.exposed.names[:SHOWN_EXPOSED]
+    others = (zeros.text if zeros.cells else None, list_tells(card), revision_text(card))
     return (
         paragraph(exposed_text(card, SHOWN_EXPOSED)),
         tag("ul", *(tag("li", name(cell)) for cell in some), class_="names") if some else None,
@@ -239,25 +234,25 @@ def _exposed_items(card: Card) -> tuple[Markup | None, ...]:
 
 
 def _noise(card: Card, facts: ReportFacts) -> PageSection:
-    mechanism, kept, say = card["mechanism"], card["kept"], say_of(card)
+    mechanism, kept, say = card.mechanism, card.kept, say_of(card)
     header = tuple(say(f"report.blocks_{column}") for column in ("shape", "blocks", "cells", "sampler", "tries", "why"))
     rows = [
         (
-            text(group["kind"]),
-            format_number(group["blocks"]),
-            format_number(group["cells"]),
-            group["sampler"],
-            "-" if group["expected_tries"] is None else format_deviation(group["expected_tries"]),
-            group["why"],
+            text(group.kind),
+            format_number(group.blocks),
+            format_number(group.cells),
+            group.sampler,
+            "-" if group.expected_tries is None else format_deviation(group.expected_tries),
+            group.why,
         )
-        for group in card["sampler"]["groups"]
+        for group in card.sampler.groups
     ]
     more = len(rows) - SHOWN_GROUPS
     told = [
-        (say("report.mechanism"), mechanism_text(say, mechanism)),
-        (say("report.law"), formula(mechanism["law"])),
+        (say("report.mechanism"), mechanism_text(say, mechanism.name, mechanism.parameters)),
+        (say("report.law"), formula(mechanism.law)),
         (say("report.drawn"), capital(status_text(card))),
-        (say("report.free"), say("report.free_text", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))),
+        (say("report.free"), say("report.free_text", count=kept.independent, free=say("page.free", count=kept.free_dimensions))),
     ]
     return _section(
         "noise",
@@ -278,7 +273,7 @@ def _pictures(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
     what, say = noun(card), say_of(card)
     figures = [
         *([] if facts.areas is None else [map_figure(say.plain, facts.areas, what)]),
-        *([] if facts.grid is None else [heat_figure(say.plain, facts.grid, what)]),
+        *([] if facts.heat is None else [heat_figure(say.plain, facts.heat, what)]),
         *([] if facts.ranked is None else [ranked_figure(say.plain, facts.ranked, what)]),
         *([] if facts.sizes is None else [size_figure(say.plain, facts.sizes, what)]),
     ]
@@ -291,13 +286,13 @@ def _view(card: Card, facts: ReportFacts) -> tuple[PageSection, ...]:
         return ()
     say, rows = say_of(card), bias_rows(said)
     header = tuple(say(f"report.view_{column}") for column in ("level", "size", "units", "mean", "error"))
-    changed = say("report.view_changed", changed=said["changed"], cells=said["cells"])
+    changed = say("report.view_changed", changed=said.changed, cells=said.cells)
     return (
         _section(
             "view",
             say("report.view"),
-            paragraph(sentences((said["text"], changed, say("report.view_files")))),
-            paragraph(said["bias"]["text"]),
+            paragraph(sentences((said.text, changed, say("report.view_files")))),
+            paragraph(said.bias.text),
             table(say("report.view_bias"), header, rows, numbers={2, 3, 4}) if rows else None,
         ),
     )
@@ -315,17 +310,17 @@ def _bounds(card: Card) -> PageSection:
 
 
 def _use(card: Card, facts: ReportFacts) -> PageSection:
-    say, told, totals = say_of(card), nouns(card), card["kept"]["totals"]
+    say, told, totals = say_of(card), nouns(card), card.kept.totals
     shared = ("use_shared",) if totals else ()
     if is_bounded(card):
         bounded = (*(("use_exact",) if totals else ()), "use_bounded_sums", *shared, "use_bounded_ratio", "use_not_law")
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in bounded))
     if is_keyed(card):
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in ("use_keyed", "use_not_law")))
-    unbiased = card["mechanism"]["name"] in UNBIASED
+    unbiased = is_unbiased(card.mechanism.name)
     names_of_lines = (
         *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),
-        "use_levels" if card["expected_error"]["levels"] else "use_sums" if totals else "use_sums_free",
+        "use_levels" if card.expected_error.levels else "use_sums" if totals else "use_sums_free",
         *shared,
         "use_ratio",
         "use_not_bias" if unbiased else "use_not_law",
@@ -378,8 +373,8 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
 
 
 def _verify(card: Card) -> PageSection:
-    say, signer = say_of(card), card["release"]["signer"]
+    say, signer = say_of(card), card.release.signer
     phrases = say("report.verify_suppressed" if is_suppressed(card) else "report.verify_text", command=code("holdfast verify folder"))
     signed = say("report.not_signed") if signer is None else say("report.signed", signer=signer)
-    note = sentences((say("report.list", universe=universe_text(card)), card["release"]["ledger_text"]))
+    note = sentences((say("report.list", universe=universe_text(card)), card.release.ledger_text))
     return _section("verify", say("report.verify"), paragraph(sentences((phrases, signed))), paragraph(note, class_="note"))

@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from markupsafe import Markup
 
-from holdfast.exact.formatting import format_deviation, format_parameter
+from holdfast.card.card import Card, GrantInfo
+from holdfast.card.promise import AskedInfo, CostInfo
+from holdfast.card.view import ViewInfo
+from holdfast.exact.formatting import format_deviation, format_number, format_parameter
 from holdfast.report.frame import Say, render
-from holdfast.report.markup import capital, code, join, name, text
-from holdfast.report.odds_chart import odds_figure
+from holdfast.report.markup import capital, code, join, name, tag, text
 from holdfast.report.page import (
     PINNED,
-    Card,
     column_names,
     disjoint_text,
     distance,
     distance_rows,
     distance_text,
-    error_is_known,
     error_label,
     exposed_text,
     formula,
+    is_as_asked,
     is_bounded,
     is_keyed,
     is_suppressed,
@@ -37,10 +37,8 @@ from holdfast.report.page import (
     moved_text,
     names,
     noun,
-    promise_text,
     release_frame,
     revision_text,
-    same_numbers,
     say_of,
     sentences,
     status_text,
@@ -50,15 +48,16 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.report.parts import PageFigure, Tile
-from holdfast.wording.budget import is_for_protected
-from holdfast.wording.constraints import kept_texts, labels_of
+from holdfast.report.parts import PageFigure, PageTable, Tile
+from holdfast.wording.constraints import KINDS, kept_texts
 from holdfast.wording.odds import Guess
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_CONSTRAINTS = 5
 SHOWN_COLUMNS = 8
 SHOWN_EXPOSED = 3
+WIDTH, ROW, BAR = 360, 50, 24
+"""As wide as a telephone: the text keeps its size there."""
 SHOWN_GROUPS = 3
 ENTRY_DIGITS = 12
 
@@ -86,133 +85,115 @@ class StatementFacts:
     sign: Markup
 
 
-def statement_html(card: Card, view: Mapping[str, Any] | None = None) -> str:
+def statement_html(card: Card, view: ViewInfo | None = None) -> str:
     """The statement of a release, from its card.
 
-    Given:       the card as plain values, in the shape of card.schema.json. `files` and `signature` are not read: the statement is made
-                 before them. `view`: what view.json says, where the folder has a publication view.
+    Given:       the card. `files` and `signature` are not read: the statement is made before them.
+                 `view`: what view.json says, where the folder has a publication view.
     Guarantees:  a pure function of its arguments; every text in it is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
-    frame = release_frame(card, say.plain("statement.title", id=card["release"]["id"]))
+    frame = release_frame(card, say.plain("statement.title", id=card.release.id))
     return render(
         "statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say, view))
     )
 
 
-def statement_facts(card: Card, say: Say, view: Mapping[str, Any] | None = None) -> StatementFacts:
+def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> StatementFacts:
     """Everything on the page but its frame."""
-    release, guarantee = card["release"], card["guarantee"]
-    protected = guarantee["protect"]
-    person = guarantee["per_person"] is not None
-    costs = guarantee["per_person"] or guarantee["smallest_secret"]
-    rho = _exact(costs.get("rho")) if costs.get("kind") == "zcdp" else None
-    guess = Guess(_exact(costs.get("epsilon")), _exact(costs.get("delta")), rho)
+    release, guarantee = card.release, card.guarantee
+    protected = guarantee.protect
+    person = guarantee.per_person is not None
+    costs = guarantee.per_person or guarantee.smallest_secret
+    guess = Guess(Fraction(costs.epsilon), Fraction(costs.delta), Fraction(costs.rho) if costs.kind == "zcdp" and costs.rho else None)
     return StatementFacts(
         budget=_budget(card, say),
         budget_text=_budget_text(card, say),
-        meaning=say(
-            f"statement.meaning_{'person' if person else 'secret'}{'' if card['kept']['totals'] else '_free'}", protected=protected
-        ),
+        meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card.kept.totals else '_free'}", protected=protected),
         odds=odds_figure(say, protected, guess),
-        meaning_text=() if guarantee["status"] == "exact" else (say("statement.estimated"),),
-        exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view["base"]),))),
+        meaning_text=() if guarantee.status == "exact" else (say("statement.estimated"),),
+        exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view.base),))),
         exposed=exposed_text(card, SHOWN_EXPOSED),
-        exposed_names=tuple(map(name, card["exposed"]["names"][:SHOWN_EXPOSED])),
+        exposed_names=tuple(map(name, card.exposed.names[:SHOWN_EXPOSED])),
         exposed_text=_exposed_text(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
         error_text=_error_text(card, say),
         not_promised=_not_promised(card, say),
-        promise=tuple(map(text, guarantee["sentences"])),
+        promise=tuple(map(text, guarantee.sentences)),
         parameters=_parameters(card, say),
         check=(
             say("statement.check_suppressed" if is_suppressed(card) else "statement.check_text", command=code("holdfast verify folder")),
         ),
-        sign=say("statement.sign_text", id=name(release["id"]), name=name(table_name(card))),
+        sign=say("statement.sign_text", id=name(release.id), name=name(table_name(card))),
     )
 
 
-def _exact(value: str | float | None) -> Fraction:
-    """A number of a promise; one that a page cannot read promises nothing."""
-    try:
-        return Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        return Fraction(10**6)
-
-
-def _asked_note(card: Card, say: Say) -> str | Markup:
+def _asked_note(card: Card, asked: AskedInfo, say: Say) -> Markup:
     """What the budget was asked for."""
-    asked = card["guarantee"]["asked"]
-    if is_for_protected(asked):
-        return say("statement.asked_person", protected=card["guarantee"]["protect"])
-    return say("statement.asked_noise") if asked["per"] is None else say("statement.asked_distance", distance=distance_text(card))
+    if asked.is_for_protected:
+        return say("statement.asked_person", protected=card.guarantee.protect)
+    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance_text(card))
 
 
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     """The budget for one person, as asked for, and where it is recorded and granted."""
-    guarantee, release = card["guarantee"], card["release"]
-    protected, asked, alone = guarantee["protect"], guarantee["asked"], guarantee["per_person"]
+    guarantee, release = card.guarantee, card.release
+    protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     tiles = []
-    as_asked = alone is not None and asked is not None and is_for_protected(asked) and same_numbers(asked["parameters"], alone)
+    as_asked = is_as_asked(guarantee)
     if alone is None:
-        value, note = _large(guarantee["smallest_secret"], say)
+        value, note = _large(guarantee.smallest_secret, say)
         nobody = say("statement.nobody_alone", protected=protected)
         tiles.append(Tile(say("statement.budget_secret"), value, join(note, ". " if note else "", nobody)))
     else:
         label = "statement.budget_person_asked" if as_asked else "statement.budget_person"
-        pair = as_asked and "rho" not in asked["parameters"]  # what was requested stands large, not the rho that it was turned into
+        # What was requested stands large, not the rho that it was turned into.
+        pair = as_asked and asked is not None and "rho" not in asked.parameters
         tiles.append(Tile(say(label, protected=protected), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
-        tiles.append(Tile(say("statement.asked"), _numbers(asked["parameters"]), _asked_note(card, say)))
-    if release["ledger"] is None:
+        tiles.append(Tile(say("statement.asked"), _numbers(asked.parameters), _asked_note(card, asked, say)))
+    if release.ledger is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))
     else:
-        entry = say("statement.entry", entry=code(_entry(release["ledger"])))
+        entry = say("statement.entry", entry=code(_entry(release.ledger)))
         tiles.append(Tile(say("statement.ledger"), say("statement.recorded"), entry))
-        tiles.append(_grant(release["grant"], say))
+        tiles.append(_grant(release.grant, say))
     return tuple(tiles)
 
 
-def _large_pair(costs: Card, say: Say) -> tuple[str, str]:
+def _large_pair(costs: CostInfo, say: Say) -> tuple[str, str]:
     """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
-    if costs["kind"] != "zcdp":
+    if costs.kind != "zcdp":
         return _large(costs, say)
-    return f"epsilon {format_parameter(costs['epsilon'])}", say(
-        "statement.with_delta_by_rho", delta=format_parameter(costs["delta"]), rho=format_parameter(costs["rho"])
-    )
+    shown = {key: format_parameter(value) for key, value in costs.numbers.items()}
+    return f"epsilon {shown['epsilon']}", say("statement.with_delta_by_rho", delta=shown["delta"], rho=shown["rho"])
 
 
 def _budget_text(card: Card, say: Say) -> tuple[Markup, ...]:
     """Sentences under the budget: that a test key promises nothing, what it means that no ledger has the release (a tile says so where one
     has), and what was declared so that its charge is not added to others.
     """
-    release = card["release"]
-    said = [*([] if release["private"] else [say("statement.test_key")]), *([release["ledger_text"]] if release["ledger"] is None else [])]
+    release = card.release
+    said = [*([] if release.private else [say("statement.test_key")]), *([release.ledger_text] if release.ledger is None else [])]
     return (*((sentences(said),) if said else ()), *disjoint_text(card))
 
 
-def _grant(grant: Card | None, say: Say) -> Tile:
+def _grant(grant: GrantInfo | None, say: Say) -> Tile:
     if grant is None:
         return Tile(say("statement.grant"), say("statement.no_grant"), say("statement.no_grant_why"))
     value, note = _large(grant, say)
-    by = say("statement.grant_by", count=grant["grants"], approver=name(grant["approver"]))
-    return Tile(say("statement.grant"), value, join(note, ", ", by) if grant["kind"] == "approximate" else by)
+    by = say("statement.grant_by", count=grant.grants, approver=name(grant.approver))
+    return Tile(say("statement.grant"), value, join(note, ", ", by) if grant.kind == "approximate" else by)
 
 
-def _large(costs: Card, say: Say) -> tuple[str, str]:
+def _large(costs: CostInfo | GrantInfo, say: Say) -> tuple[str, str]:
     """What stands large on a tile, and what below it: rho 0.1, epsilon 2.89 with delta 1e-10."""
-    given = {key: format_parameter(costs[key]) for key in ("epsilon", "delta", "rho") if costs.get(key) is not None}
-    match costs.get("kind"), given:
-        case "pure", {"epsilon": epsilon}:
-            return f"epsilon {epsilon}", ""
-        case "approximate", {"epsilon": epsilon, "delta": delta}:
-            return f"epsilon {epsilon}", say("statement.with_delta", delta=delta)
-        case "zcdp", {"rho": rho, "epsilon": epsilon, "delta": delta}:
-            return f"rho {rho}", say("statement.converted", epsilon=epsilon, delta=delta)
-        case "zcdp", {"rho": rho}:
-            return f"rho {rho}", ""
-    return promise_text(say, costs), ""
+    given = {key: format_parameter(value) for key, value in costs.numbers.items()}
+    if costs.kind == "zcdp":
+        converted = "epsilon" in given and "delta" in given  # a grant of a rho has none
+        return f"rho {given['rho']}", say("statement.converted", **given) if converted else ""
+    return f"epsilon {given['epsilon']}", say("statement.with_delta", delta=given["delta"]) if costs.kind == "approximate" else ""
 
 
 def _entry(head: str) -> str:
@@ -222,24 +203,24 @@ def _entry(head: str) -> str:
     return f"{number_of}:{digest[:ENTRY_DIGITS]}" if digest else head[:ENTRY_DIGITS]
 
 
-def _numbers(parameters: Card) -> str:
+def _numbers(parameters: Mapping[str, str]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in parameters.items())
 
 
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
-    given, kept = card["table"], card["kept"]
+    given, kept = card.table, card.kept
     columns = names(say, column_names(card), SHOWN_COLUMNS)
-    lines = [say("statement.cells", count=given["cells"], columns=columns, universe=universe_text(card))]
-    labels, moved = labels_of(given["labels"]), moved_text(card)
-    phrases = [kept_texts(kept["definitions"], labels, kind, say.language) for kind in ("kept", "identity")]
+    lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
+    labels, moved = given.read_labels(), moved_text(card)
+    phrases = [kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS]
     constraints, identities = (names(say, said, SHOWN_CONSTRAINTS) for said in phrases)
-    if not kept["totals"]:
+    if not kept.totals:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
     elif moved:
-        lines.append(say("statement.kept_rounded", count=kept["totals"], constraints=constraints, moved=moved))
+        lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, moved=moved))
     else:
-        lines.append(say("statement.kept", count=kept["totals"], constraints=constraints))
-    if kept["identities"]:
+        lines.append(say("statement.kept", count=kept.totals, constraints=constraints))
+    if kept.identities:
         lines.append(say("page.identities", constraints=identities))
     lines.append(_others(card, say))
     return tuple(lines)
@@ -251,8 +232,8 @@ def _others(card: Card, say: Say) -> Markup:
         return say("statement.others_suppressed")
     if is_keyed(card):
         return say("statement.others_keyed")
-    nothing = not card["kept"]["totals"] and not card["kept"]["identities"]
-    which = say(f"statement.which_{noun(card)}_{'open' if card['exposed']['cells'] else 'all' if nothing else 'other'}")
+    nothing = not card.kept.totals and not card.kept.identities
+    which = say(f"statement.which_{noun(card)}_{'open' if card.exposed.cells else 'all' if nothing else 'other'}")
     if is_bounded(card):
         return say("statement.others_bounded", which=which)
     step = step_of(card)
@@ -261,40 +242,38 @@ def _others(card: Card, say: Say) -> Markup:
 
 def _exposed_text(card: Card) -> tuple[Markup, ...]:
     """What else reveals counts: totals of zero, the list of cells, a revision."""
-    zeros = card["kept"]["zeros"]
-    return tuple(map(text, filter(None, (zeros["text"] if zeros["cells"] else None, list_tells(card), revision_text(card)))))
+    zeros = card.kept.zeros
+    return tuple(map(text, filter(None, (zeros.text if zeros.cells else None, list_tells(card), revision_text(card)))))
 
 
 def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     """The standard deviation of a typical cell, where it is known."""
-    error = card["expected_error"]
-    spread = error["cell_standard_deviation"]
-    if is_suppressed(card) or not error_is_known(card) or spread["median"] is None or not spread["largest"]:
+    error = card.expected_error
+    spread = error.cell_standard_deviation
+    if is_suppressed(card) or spread.smallest is None or spread.median is None or not spread.largest:
         return ()
-    which = "error_tile" if spread["median"] else "error_largest"  # where most cells are exact, a typical one says nothing
+    which = "error_tile" if spread.median else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
-    shown, note = (spread["median"], "statement.error_note") if spread["median"] else (spread["largest"], "statement.error_note_largest")
-    tiles = [Tile(label, format_deviation(shown), say(note, basis=error["basis"]))]
+    shown, note = (spread.median, "statement.error_note") if spread.median else (spread.largest, "statement.error_note_largest")
+    tiles = [Tile(label, format_deviation(shown), say(note, basis=error.basis))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
-    if spread["smallest"] != spread["largest"]:
-        reach = say(
-            "statement.error_range_value", smallest=format_deviation(spread["smallest"]), largest=format_deviation(spread["largest"])
-        )
-        zero = "statement.error_range_note" if spread["smallest"] else "statement.error_range_zero"
+    if spread.smallest != spread.largest:
+        reach = say("statement.error_range_value", smallest=format_deviation(spread.smallest), largest=format_deviation(spread.largest))
+        zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)
 
 
 def _error_text(card: Card, say: Say) -> tuple[Markup, ...]:
     """What the tiles do not say; all of it where there are none."""
-    error = card["expected_error"]
+    error = card.expected_error
     if not _error_tiles(card, say):
-        return (text(error["text"]),)
-    missing, values = error["cells_not_estimated"], "" if step_of(card) is None else "_values"
+        return (text(error.text),)
+    missing, values = error.cells_not_estimated, "" if step_of(card) is None else "_values"
     said = [
         say(f"statement.error_mean{values}"),
-        say(f"statement.error_totals{values}") if card["kept"]["totals"] else None,
+        say(f"statement.error_totals{values}") if card.kept.totals else None,
         say("statement.error_rounding") if values else None,
         say("statement.not_estimated", count=missing) if missing else None,
     ]
@@ -302,10 +281,10 @@ def _error_text(card: Card, say: Say) -> tuple[Markup, ...]:
 
 
 def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
-    protected, records, answers = card["guarantee"]["protect"], card["table"]["max_records"], card["guarantee"]["answers"]
     if is_keyed(card):
         return (say("statement.not_keyed"), say("statement.not_groups"), say("statement.not_others"))
-    lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card["kept"]["totals"] else []
+    protected, records, answers = card.guarantee.protect, card.table.max_records, card.guarantee.answers
+    lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card.kept.totals else []
     if answers is not None:
         lines += [say("statement.neighbours"), say("statement.not_declared")]
     elif not is_suppressed(card):  # without noise there is no loss, however many records
@@ -317,23 +296,71 @@ def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
 
 
 def _parameters(card: Card, say: Say) -> tuple[tuple[Markup, Markup], ...]:
-    mechanism, kept = card["mechanism"], card["kept"]
-    sums = say("statement.independent", count=kept["independent"], free=say("page.free", count=kept["free_dimensions"]))
-    if kept["zeros"]["cells"]:
-        sums = join(sums, "; ", say("statement.left_out", count=kept["zeros"]["cells"]))
+    mechanism, kept = card.mechanism, card.kept
+    sums = say("statement.independent", count=kept.independent, free=say("page.free", count=kept.free_dimensions))
+    if kept.zeros.cells:
+        sums = join(sums, "; ", say("statement.left_out", count=kept.zeros.cells))
     groups = [
-        say("statement.group", kind=group["kind"], sampler=group["sampler"], count=group["cells"])
-        for group in card["sampler"]["groups"]
-        if group["kind"] != PINNED
+        say("statement.group", kind=group.kind, sampler=group.sampler, count=group.cells)
+        for group in card.sampler.groups
+        if group.kind != PINNED
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
     drawn = Markup("; ").join([status_text(card), *groups[:SHOWN_GROUPS], *more])
     rows: list[tuple[str, str]] = [
-        (say("statement.relation"), capital(card["guarantee"]["relation"])),
-        *distance_rows(card)[: 2 if card["guarantee"]["per_person"] is not None else 1],  # the smallest change is the budget else
-        (say("statement.mechanism"), mechanism_text(say, mechanism)),
-        (say("statement.law"), formula(mechanism["law"])),
+        (say("statement.relation"), capital(card.guarantee.relation)),
+        *distance_rows(card)[: 2 if card.guarantee.per_person is not None else 1],  # the smallest change is the budget else
+        (say("statement.mechanism"), mechanism_text(say, mechanism.name, mechanism.parameters)),
+        (say("statement.law"), formula(mechanism.law)),
         (say("statement.kept_sums"), sums),
         (say("statement.drawing"), capital(drawn)),
     ]
     return tuple((text(label), text(value)) for label, value in rows)
+
+
+def odds_figure(say: Say, protected: str, guess: Guess) -> PageFigure:
+    """Two bars: the largest share of right guesses with the table; without it half of them are right."""
+    before, after, odds = Fraction(1, 2), guess.right, guess.odds
+    shares = [(say("statement.without_table"), before), (say("statement.with_table"), after)]
+    title = say("statement.odds_title", protected=protected, before=hundredths(before), after=hundredths(after))
+    picture = tag(
+        "svg",
+        tag("title", title, id="odds-title"),
+        *(piece for at, (label, share) in enumerate(shares) for piece in _bar(say, at * ROW, label, share)),
+        *(_half(begin, end, ink) for begin, end, ink in ((16, ROW + 20, "ink"), (ROW + 20, ROW + 20 + BAR, "paper"), (94, 100, "ink"))),
+        role="img",
+        aria_labelledby="odds-title",
+        viewBox=f"0 0 {WIDTH} {2 * ROW}",
+        width=str(WIDTH),
+        height=str(2 * ROW),
+    )
+    told = format_number(int(odds)) if odds.isdecimal() else odds
+    caption = say("statement.odds_caption" if guess.every_outcome else "statement.odds_caption_average", odds=told)
+    if odds == "infinity":
+        caption = say("statement.odds_caption_sure")
+    header = (say("statement.odds_guess"), say("statement.odds_right"))
+    return PageFigure(
+        "odds", picture, caption, PageTable(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))
+    )
+
+
+def _half(begin: int, end: int, ink: str) -> Markup:
+    """A piece of the line at 50 of 100."""
+    return tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1=str(begin), y2=str(end), stroke=f"var(--{ink})", stroke_dasharray="3 3")
+
+
+def hundredths(share: Fraction) -> str:
+    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
+    return format_number(float(100 * share))
+
+
+def _bar(say: Say, top: int, label: Markup, share: Fraction) -> list[Markup]:
+    width = f"{float(WIDTH * share):.1f}"
+    said = say("statement.of_hundred", share=hundredths(share))
+    common = {"y": str(top + 20), "height": str(BAR)}
+    return [
+        tag("text", label, x="0", y=str(top + 14), font_size="13", fill="var(--ink)"),
+        tag("text", said, x=str(WIDTH), y=str(top + 14), font_size="13", font_weight="bold", text_anchor="end", fill="var(--ink)"),
+        tag("rect", x="0", width=str(WIDTH), fill="var(--accent-pale)", stroke="var(--accent)", **common),
+        tag("rect", x="0", width=width, fill="var(--accent)", **common),
+    ]

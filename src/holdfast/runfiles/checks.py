@@ -183,7 +183,7 @@ def _check_per(made: Mechanism, per: str | None, protected: str) -> None:
         raise InvalidKey("per", f'mechanism = "{made.name}" takes a budget per = "{only}" only. Write per = "{only}".')
 
 
-def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, Any], table: TableSection) -> str:
+def _lines_to_choose(chosen: type[Mechanism], values: Mapping[str, object], table: TableSection) -> str:
     """The lines that this mechanism takes with these keys, and what each would mean: what one unit costs, and what one person costs."""
     one = f"one {table.protect} {who(table.protect)} changes cell" + (
         "" if table.max_records == 1 else f" with {table.max_records} records"

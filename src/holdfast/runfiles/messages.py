@@ -13,10 +13,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from holdfast.display import nearest
 from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where a value stands: ("keep", "margins", 0)."""
@@ -133,7 +136,7 @@ _ENDLESS_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")
 """A key of a hundred parts: reading takes time by the square of their number."""
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, object]:
     """The document, with floats as FloatText."""
     try:
         if _ENDLESS_KEY.search(text):
@@ -226,7 +229,7 @@ _MUST_BE = {
 
 
 def explain(
-    errors: Sequence[Mapping[str, Any]], keys_at: Callable[[Place], Sequence[str]], sections: Mapping[str, Sequence[str]], toml: str
+    errors: Sequence[ErrorDetails], keys_at: Callable[[Place], Sequence[str]], sections: Mapping[str, Sequence[str]], toml: str
 ) -> Problem:
     """Choose the problem to report among those Pydantic found: a misspelt key before what it leaves missing, then the first in the file."""
     lines = key_lines(toml)

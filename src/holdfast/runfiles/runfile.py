@@ -43,8 +43,8 @@ from holdfast.runfiles.sections import (
 from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
+from holdfast.tables.measure import AnswerGrid
 from holdfast.tables.readers import is_table_name, open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
@@ -141,7 +141,7 @@ class Run:
         made = self._read(Declarations)
         if self._table.labels:
             made = replace(made, universe=made.universe.with_labels(self._labels(made.universe)))
-        return made if self._answer is None else replace(made, grid=self._grid(self._answer, made.universe))
+        return made if self._answer is None else replace(made, measure=self._grid(self._answer, made.universe))
 
     def _grid(self, said: AnswerSection, cells: Universe) -> AnswerGrid:
         """The grid of the answers, from what the file says: no answer is looked at."""
@@ -171,31 +171,18 @@ class Run:
 
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
-        common: dict[str, Any] = {
-            "protect": section.protect,
-            "max_records": section.max_records,
-            "name": section.name,
-            "query": section.query,
-        }
-        reading: dict[str, Any] = {name: getattr(section, name) for name in ("separator", "encoding", "sheet", "query_seconds")}
-        common |= {"allow_similar_codes": section.allow_similar_codes} | reading
+        options: tuple[str, ...] = ("separator", "encoding", "sheet", "query_seconds")
+        names = ("protect", "max_records", "name", "query", "allow_similar_codes", *options)
+        common: dict[str, Any] = {name: getattr(section, name) for name in names}
         if section.count is not None:
             cells, count = section.cells, section.count
             assert isinstance(cells, list)
+            common |= {"cell_key": section.cell_key, "public_columns": section.public_columns}
             if section.universe is not None:
-                common |= {
-                    "cell_key": section.cell_key,
-                    "public_columns": section.public_columns,
-                    "universe": self._listed_universe(section.universe),
-                }
-                return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
-            trees = self._trees(lambda column: _codes_of(data, column, section.query, Reading(**reading)))
-            common |= {
-                "cell_key": section.cell_key,
-                "public_columns": section.public_columns,
-                "hierarchies": trees,
-                "public": section.public,
-            }
+                common |= {"universe": self._listed_universe(section.universe)}
+            else:
+                how = Reading(**{name: common[name] for name in options})
+                common |= {"hierarchies": self._trees(lambda column: _codes_of(data, column, section.query, how)), "public": section.public}
             return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
         common |= {"id": section.id, "record_key": section.record_key}
         if isinstance(section.cells, dict):

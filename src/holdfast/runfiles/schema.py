@@ -35,6 +35,7 @@ def run_schema() -> dict[str, Any]:
         _describe(parts[model.__name__]["properties"], section)
     properties = {**answers["properties"], **counts["properties"]}
     _describe(properties, "")
+    shared = counts["properties"].keys() & answers["properties"].keys()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "urn:holdfast:run",
@@ -42,14 +43,10 @@ def run_schema() -> dict[str, Any]:
         "type": "object",
         "properties": properties,
         "required": [name for name in counts["required"] if name in answers["required"]],
-        "oneOf": [{"required": [name]} for part in (counts, answers) for name in part["required"] if not _in_both(name, counts, answers)],
+        "oneOf": [{"required": [name]} for part in (counts, answers) for name in part["required"] if name not in shared],
         "additionalProperties": False,
         "definitions": dict(sorted(parts.items())),
     }
-
-
-def _in_both(name: str, one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return name in one["properties"] and name in other["properties"]
 
 
 def _add_mechanisms(release: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from holdfast.card.fields import IDENTIFIER_PATTERN, is_day
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.constraints import Areas, Linear, Subset
@@ -30,14 +31,14 @@ from holdfast.ledger.values import MAX_NAME, name_of
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.asked import DISTANCE
-from holdfast.publication.order import IDENTIFIER_PATTERN, IDENTIFIER_RULE, is_day, is_identifier
+from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
+from holdfast.tables.declarations import MAX_RECORDS
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
-from holdfast.tables.grid import MAX_PLACES
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
-from holdfast.tables.table import MAX_RECORDS
+from holdfast.tables.measure import MAX_PLACES
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
@@ -479,7 +480,7 @@ class ReleaseSection(Section):
     allow_exposed: Annotated[int, Field(ge=0)] = 0
 
     @property
-    def own(self) -> dict[str, Any]:
+    def own(self) -> dict[str, object]:
         """The mechanism's keys, as in the file."""
         return dict(self.model_extra or {})
 

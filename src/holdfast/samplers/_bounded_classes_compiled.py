@@ -153,23 +153,7 @@ def cell_given(word, target, before, total, least, most, powers, margins):  # ty
 
 @loop
 def run(  # type: ignore[no-untyped-def]
-    words,
-    least,
-    most,
-    slack,
-    table_of,
-    starts,
-    points,
-    takes_totals,
-    cuts,
-    decay,
-    powers,
-    margins,
-    sums,
-    scratch,
-    cumulated,
-    out,
-    is_open,
+    words, least, most, slack, table_of, starts, points, takes_totals, cuts, decay, powers, margins, sums, scratch, cumulated, out, is_open
 ):
     """One draw for each row of words into `out`, for the table that `table_of` names; draws that doubles leave open are marked."""
     reach = sums.shape[1] // 2

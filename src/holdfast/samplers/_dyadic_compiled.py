@@ -1,7 +1,4 @@
-"""Compiled loops of dyadic_gaussian.py, where the recurrence, the error of every double and the order of words are explained.
-
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
-"""
+"""Compiled loops of dyadic_gaussian.py, where the recurrence, the error of every double and the order of words are explained."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ import math
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
+from holdfast.samplers._shared_compiled import WIDTH, nearest
 
 DONE, NEED_PAIRS, OPEN_PAIR = 0, 1, 2
 # Places in `state`: parts already drawn, their sum, the next pair, and the verdict on a pair that doubles left open.
 PART, TOTAL, PAIR, KNOWN_PAIR, KNOWN_VERDICT = 0, 1, 2, 3, 4
 STATE_SIZE = 5
-
-WIDTH = 2.0**-32
 
 
 @loop
@@ -30,14 +26,8 @@ def draw_parts(out, size, cells_left, constants, proposals, accepts, state, loss
         left = cells_left - part * size
         reciprocal = 1.0 / left
         numerator = total * size
-        c0 = np.int64(np.rint(-numerator * reciprocal))
-        rest = numerator + c0 * left
-        while 2 * rest > left:
-            rest -= left
-            c0 -= 1
-        while 2 * rest <= -left:
-            rest += left
-            c0 += 1
+        opposite, rest = nearest(numerator, left, reciprocal)
+        c0 = -opposite
         d = -rest * reciprocal
         f = (left - size) * reciprocal
         gap = (stretch - 1.0) + size * reciprocal

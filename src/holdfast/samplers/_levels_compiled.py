@@ -1,7 +1,5 @@
 """Compiled loops of level_sequence.py, levels_gaussian.py and rounded_projection.py, where the recurrence, the error of every double and
 the order of words are explained.
-
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ import math
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
+from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest, settle
 
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_BLOCK, OPEN_COIN, REJECTED = 0, 1, 2, 3, 4, 5, 6
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
@@ -24,22 +23,9 @@ KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 AXES, TABLE, UNITS, BASE, HEAD = 0, 1, 2, 3, 4
 NODES, STARTS, PARENTS, LENGTH, SUMS, PER_AXIS = 0, 1, 2, 3, 4, 5
 
-WIDTH = 2.0**-32
-SAFE_FOUR_PI_SQUARED = 39.5
-CROSSOVER = 1.0 / 6.0
 FLAT = 2.5
 FLAT_NOME = 1e-21
 """Above exp(-2 pi^2 FLAT) = 3.7e-22."""
-
-
-@loop(inline="always")
-def settle(word, value, band):  # type: ignore[no-untyped-def]
-    """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
-    if (word + 1.0) * WIDTH <= value - band:
-        return 1
-    if word * WIDTH >= value + band:
-        return -1
-    return 0
 
 
 @loop
@@ -138,20 +124,6 @@ def close_line(stage, line, box, rest, z, N, S, offsets, place):  # type: ignore
             for j in range(length):
                 S[here + j] -= z[j]
         D *= rest[stage[HEAD + PER_AXIS * k + NODES] + box[k, 1] + place[k]]
-
-
-@loop(inline="always")
-def nearest(numerator, full, reciprocal):  # type: ignore[no-untyped-def]
-    """(c0, numerator - c0 full) with c0 = ceil(c - 1/2), c = numerator / full: a double finds it, integers correct it."""
-    c0 = np.int64(np.rint(numerator * reciprocal))
-    left = numerator - c0 * full
-    while 2 * left > full:
-        left -= full
-        c0 += 1
-    while 2 * left <= -full:
-        left += full
-        c0 -= 1
-    return c0, left
 
 
 @loop
@@ -260,25 +232,6 @@ def draw_line(  # type: ignore[no-untyped-def]
         loss += nome * d * d
     z[length - 1] = (ahead[length - 1] + total) // D
     return DONE, length, total, loss
-
-
-@loop
-def log_ratio(variance, d):  # type: ignore[no-untyped-def]
-    """Scalar twin of theta.log_theta_ratio, d the distance to the nearest integer."""
-    if variance >= CROSSOVER:
-        x = variance * (2.0 * math.pi * math.pi)
-        numerator, denominator = 0.0, 1.0
-        for n in range(1, 4):
-            power = math.exp(-n * n * x)
-            numerator += power * math.sin(math.pi * n * d) ** 2
-            denominator += 2.0 * power
-        return math.log1p(-4.0 * numerator / denominator)
-    half = 0.5 / variance
-    above, below = 1.0, 1.0
-    for k in range(1, 5):
-        above += math.exp(-k * (k - 2.0 * d) * half) + math.exp(-k * (k + 2.0 * d) * half)
-        below += 2.0 * math.exp(-k * k * half)
-    return math.log(above / below) - d * d * half
 
 
 @loop
@@ -400,22 +353,6 @@ def draw_blocks(out, walk, spread, pairs, state, losses):  # type: ignore[no-unt
         elif state[ONE_TRY] == 1:
             return REJECTED
     return DONE
-
-
-@loop
-def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
-    """(1 or 0, 0), or (-1, remainder) where the word is the very cell that holds numerator / denominator; denominator < 2^47."""
-    high = (numerator << 16) // denominator
-    left = (numerator << 16) - high * denominator
-    low = (left << 16) // denominator
-    remainder = (left << 16) - low * denominator
-    threshold = (high << 16) + low
-    value = np.int64(word)
-    if value < threshold:
-        return 1, np.int64(0)
-    if value > threshold or remainder == 0:
-        return 0, np.int64(0)
-    return -1, remainder
 
 
 @loop

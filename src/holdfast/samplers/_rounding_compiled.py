@@ -10,24 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
+from holdfast.samplers._shared_compiled import coin
 
 OPEN = -1
-
-
-@loop
-def coin(word, numerator, denominator):  # type: ignore[no-untyped-def]
-    """(1 or 0, 0), or (OPEN, remainder) where the word is the very cell that holds numerator / denominator; denominator < 2^47."""
-    high = (numerator << 16) // denominator
-    rest = (numerator << 16) - high * denominator
-    low = (rest << 16) // denominator
-    remainder = (rest << 16) - low * denominator
-    threshold = (high << 16) + low
-    value = np.int64(word)
-    if value < threshold:
-        return 1, np.int64(0)
-    if value > threshold or remainder == 0:
-        return 0, np.int64(0)
-    return OPEN, remainder
 
 
 @loop

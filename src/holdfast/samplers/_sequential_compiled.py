@@ -1,7 +1,4 @@
-"""Compiled loops of sequential_gaussian.py, where the recurrence, the error of every double and the order of words are explained.
-
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere.
-"""
+"""Compiled loops of sequential_gaussian.py, where the recurrence, the error of every double and the order of words are explained."""
 
 from __future__ import annotations
 
@@ -10,25 +7,12 @@ import math
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
+from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, log_ratio, nearest, settle
 
 DONE, NEED_PAIRS, OPEN_PAIR, OPEN_BLOCK = 0, 1, 2, 3
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
 ROW, LINE, CELL, TOTAL, PAIR, KNOWN_PAIR, KNOWN_VERDICT = 0, 1, 2, 3, 4, 5, 6
 STATE_SIZE = 7
-
-WIDTH = 2.0**-32
-SAFE_FOUR_PI_SQUARED = 39.5
-CROSSOVER = 1.0 / 6.0
-
-
-@loop(inline="always")
-def settle(word, value, band):  # type: ignore[no-untyped-def]
-    """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
-    if (word + 1.0) * WIDTH <= value - band:
-        return 1
-    if word * WIDTH >= value + band:
-        return -1
-    return 0
 
 
 @loop
@@ -68,20 +52,6 @@ def end_line(line, shape, sizes, offsets, sums, scratch, remaining, z):  # type:
         product *= r
 
 
-@loop(inline="always")
-def nearest(numerator, full, reciprocal):  # type: ignore[no-untyped-def]
-    """(c0, numerator + c0 full) with c0 = floor(c + 1/2), c = -numerator / full: a double finds it, integers correct it."""
-    c0 = np.int64(np.rint(-numerator * reciprocal))
-    rest = numerator + c0 * full
-    while 2 * rest > full:
-        rest -= full
-        c0 -= 1
-    while 2 * rest <= -full:
-        rest += full
-        c0 += 1
-    return c0, rest
-
-
 @loop
 def safe_nome(variance_of_line, remaining):  # type: ignore[no-untyped-def]
     """(p, an upper bound of exp(-2 pi^2 s^2) for all cells with at least p cells remaining), p a power of two up to `remaining` >= 2."""
@@ -115,7 +85,8 @@ def draw_line(z, ahead, mask, product, smaller, constants, proposals, accepts, c
         per_r = 1.0 / r
         reciprocal = per_product * per_r
         full = product * r
-        c0, rest = nearest(r * offset + total, full, reciprocal)
+        opposite, rest = nearest(r * offset + total, full, reciprocal)
+        c0 = -opposite
         d = -rest * reciprocal
         f = share * (r - 1) * per_r
         gap = (stretch - 1.0) + (missing + share * per_r)
@@ -146,25 +117,6 @@ def draw_line(z, ahead, mask, product, smaller, constants, proposals, accepts, c
     last = length - 1
     z[last] = -((ahead[last & mask] + total) // product)
     return DONE, length, total, pair, loss
-
-
-@loop
-def log_ratio(variance, d):  # type: ignore[no-untyped-def]
-    """Scalar twin of theta.log_theta_ratio, d the distance to the nearest integer."""
-    if variance >= CROSSOVER:
-        x = variance * (2.0 * math.pi * math.pi)
-        numerator, denominator = 0.0, 1.0
-        for n in range(1, 4):
-            power = math.exp(-n * n * x)
-            numerator += power * math.sin(math.pi * n * d) ** 2
-            denominator += 2.0 * power
-        return math.log1p(-4.0 * numerator / denominator)
-    half = 0.5 / variance
-    above, below = 1.0, 1.0
-    for k in range(1, 5):
-        above += math.exp(-k * (k - 2.0 * d) * half) + math.exp(-k * (k + 2.0 * d) * half)
-        below += 2.0 * math.exp(-k * k * half)
-    return math.log(above / below) - d * d * half
 
 
 @loop

@@ -1,7 +1,6 @@
 """Compiled loops of tree_gaussian.py, where the recurrence, the error of every double and the order of words are explained.
 
-All helpers stay in this module, because Numba's cache does not notice a change in a function imported from elsewhere. None makes an array,
-so references need no counting (`_nrt=False`).
+None makes an array, so references need no counting (`_nrt=False`).
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import math
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
+from holdfast.samplers._shared_compiled import WIDTH, log_ratio
 
 DONE, NEED_PAIRS, OPEN_PAIR, FINISHED_TRY, NEED_CLASS = 0, 1, 2, 3, 4
 # Places in `state`. A pause inside a table begins that table anew: the pairs it had used are still there.
 DEPTH, TABLE, CLASS, PAIR, NUMERATOR, INNOVATION, DENOMINATOR, SMALLER, LEVEL, UNIT, NEAREST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
-WIDTH = 2.0**-32
-CROSSOVER = 1.0 / 6.0
 WIDE = 3.0
 """Above this variance a theta ratio is 1 but for WIDE_LOSS."""
 WIDE_LOSS = 1e-24
@@ -29,25 +27,6 @@ def rung(variance):  # type: ignore[no-untyped-def]
     wanted = variance * (1.0 + max(0.3 / math.sqrt(variance), 0.015625))
     mantissa, exponent = math.frexp(wanted)
     return np.int64(exponent) * 8 + np.int64(mantissa * 16.0) - 8 + 800
-
-
-@loop(_nrt=False)
-def log_ratio(variance, d):  # type: ignore[no-untyped-def]
-    """Scalar twin of theta.log_theta_ratio, d the distance to the nearest integer."""
-    if variance >= CROSSOVER:
-        x = variance * (2.0 * math.pi * math.pi)
-        numerator, denominator = 0.0, 1.0
-        for n in range(1, 4):
-            power = math.exp(-n * n * x)
-            numerator += power * math.sin(math.pi * n * d) ** 2
-            denominator += 2.0 * power
-        return math.log1p(-4.0 * numerator / denominator)
-    half = 0.5 / variance
-    above, below = 1.0, 1.0
-    for k in range(1, 5):
-        above += math.exp(-k * (k - 2.0 * d) * half) + math.exp(-k * (k + 2.0 * d) * half)
-        below += 2.0 * math.exp(-k * k * half)
-    return math.log(above / below) - d * d * half
 
 
 @loop(inline="always", _nrt=False)

@@ -1,22 +1,13 @@
-"""The class totals that a draw can have: points of a lattice of few dimensions, in an order that a wider window only continues.
-
-Certified weights of cells and class totals under bounds, in integers: what decides where doubles do not, and the oracle.
-
-Legend: a = exp(-epsilon). A cell's change k has weight a^|k| within its bounds. S_1, S_2, ... are the partial sums of a class, cell by
-cell. A window H keeps every |S_j| <= H. Weights are kept as two integers each, in units of 2^-working, rounded down and up at every step.
-
-The double geometric law given kept sums and bounds, where cells fall into few classes of equal columns: exact, cell by cell.
+"""The double geometric law given kept sums and bounds, where cells fall into few classes of equal columns: exact, cell by cell.
 
 Legend: x is the confidential table, z = y - x, a = exp(-epsilon). Cells with equal columns in the kept sums and in the inequalities are a
-class; T_c is the sum of z over class c. Kept sums and inequalities see the class totals only.
+class; T_c is the sum of z over class c. S_1, S_2, ... are the partial sums of a class, cell by cell; a window H keeps every |S_j| <= H.
+Weights of class totals and of cells given the rest are convolutions W_p(s) [theory T65]. `ClassPoints` lists the class totals, in an order
+that a wider window only continues. `ExactBlock` has certified weights, two integers each in units of 2^-working, rounded down and up at
+every step: they decide where doubles do not, and are the oracle.
 
-Law of a draw.  The weight of z is the product of a^|z_i| over cells within their bounds. Let W_p(s) be the weight of all ways in which the
-cells of p's class, up to p, add up to s: a convolution, cell by cell. Then
-    class totals T       have weight product over classes of W_last(T_c), for T that the kept sums and inequalities allow;
-    cell p given that it and those before it in its class add up to s
-                         changes by k with weight a^|k| W_(p-1)(s - k); the first cell of a class takes what is left.
-Each of these is drawn as the smallest place of a fixed order with U < F(place), from one word: class totals by their largest entry, cells
-in the order 0, 1, -1, 2, -2, ... The order makes no difference to the law; it makes searches short.
+Each class total and each cell is drawn as the smallest place of a fixed order with U < F(place), from one word: class totals by their
+largest entry, cells in the order 0, 1, -1, 2, -2, ... The order makes no difference to the law; it makes searches short.
 
 How doubles decide.  All numbers are sums of products of positive numbers, so relative errors stay small: `relative` covers them. Partial
 sums beyond a window are left out; all of them together weigh at most 2^-TAIL_BITS, against a total that is at least 1: `absolute` covers
@@ -129,12 +120,7 @@ def log2_mass(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def reach_for(cells: int, epsilon: Fraction, bits: int) -> int:
-    """A window H beyond which all tables z together weigh at most 2^-bits, bounds or none.
-
-    Proof:  the sum of a^|k| e^(+-epsilon k / 2) over all k is at most M = 2^log2_mass. Tables with S_j > H weigh at most
-            e^(-epsilon H / 2) M^cells in all, by Markov's inequality for e^(epsilon S_j / 2), and so do those with S_j < -H; there are at
-            most `cells` partial sums. Bounds only take tables away.
-    """
+    """A window H beyond which all tables z together weigh at most 2^-bits, bounds or none ([theory T65] (c), M <= 2^log2_mass)."""
     wanted = bits + 1 + cells.bit_length() + cells * log2_mass(epsilon)
     return math.ceil(2 * Fraction(7, 10) * wanted / epsilon)  # ln 2 < 7/10
 

@@ -1,20 +1,12 @@
-"""Two-sided geometric draws between bounds that differ from draw to draw, without a table that depends on a bound.
+"""Cells with bounds that differ from draw to draw, under no kept total or under one: 002's mechanism with non-negativity, drawn exactly.
 
 A geometric variable modulo m is the geometric variable on 0 .. m - 1: it has no memory. So both arms come from laws without bounds, which
 are public; only the choice of the arm, one exact comparison, sees where the bounds are.
 
-A cell under no kept total, between bounds.
-
-Cells under one kept total, each between bounds: 002's mechanism with non-negativity, drawn exactly by tilting.
-
-Legend: x the counts, z = y - x, rate r. Cell i may fall by left_i and rise by right_i. A try with tilt s draws every cell but the last with
-weights exp(-r |z| - s z) inside its bounds, sets the last to minus their sum, and accepts it, where it is inside its bounds, with the
-TILTED weight exp(-r |z| - s z) over its largest value there. Accepted tries have weight exp(-r |z|_1 - s sum z) = exp(-r |z|_1): the law
-does not depend on s. So the tilt of a try may depend on the tries before it that were refused: whatever they were, the next one that is
-accepted has the law, and the first accepted one is a draw.
-
-Which tilt is good depends on the counts: bounds near a count push its mean away. The counts are not asked: the search for the tilt starts
-between ends that are made from public numbers (cells, rate, bounds), and sees the sums of refused tries only.
+Under one total: a try with tilt s draws every cell but the last with weights exp(-r |z| - s z) inside its bounds, sets the last to minus
+their sum, and accepts it by its TILTED weight. The law does not depend on s, so the tilt of a try may depend on the refused tries before it
+[theory R5]. Which tilt is good depends on the counts: bounds near a count push its mean away. The counts are not asked: the search for the
+tilt starts between ends that are made from public numbers (cells, rate, bounds), and sees the sums of refused tries only.
 """
 
 from __future__ import annotations
@@ -31,7 +23,7 @@ from numpy.typing import NDArray
 from holdfast.exact.balls import ball
 from holdfast.exact.laws import Geometric
 from holdfast.exact.predicates import BAND, is_below, settle, settle_exp
-from holdfast.lattices.shapes import Bounded, OneSum
+from holdfast.lattices.shapes import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.randomness import Words
 from holdfast.samplers.protocol import Ints
@@ -175,9 +167,7 @@ class BoundedOneSum:
 
     @cached_property
     def _signs(self) -> Ints:
-        base = self.shape.shape
-        assert isinstance(base, OneSum)
-        return np.array(base.signs if base.signs is not None else (1,) * base.size, dtype=np.int64)
+        return np.asarray(self.shape.kept_rows()[0])
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints]:

@@ -1,22 +1,13 @@
 """The double geometric law of a small block given kept sums and bounds of any kind: free cells drawn within bounds, the rest solved.
 
-Legend: as in laplace_rejection.py, z = y - x. Free cells are drawn as two-sided geometric values within their bounds; pivot cells follow
-from the kept sums. A try whose pivots are no integers, or break a bound or an inequality, fails; else it is accepted with exp(-epsilon
-|z_P|_1).
+Legend: as in laplace_rejection.py, z = y - x. Law and tries: [theory T66]; a try is accepted with probability at least M^-m for m free
+cells, a public number. Bounds that follow from kept sums and other bounds (a cell is at most its margin) are used too: they change no law,
+and spare tries where counts are small.
 
-Tries, for every table: the free cells have weight product of M_i, M_i <= M = (1 + a) / (1 - a) the sum of a^|k| within the bounds of cell
-i; what is accepted has the weight of the whole fibre, which is at least 1, that of z = 0. So a try is accepted with probability at least
-M^-m for m free cells: a public number. Bounds that follow from kept sums and other bounds (a cell is at most its margin) are used too: they
-change no law, and spare tries where counts are small.
+Grids with bounds and axes of length two are folded: what stands at one end of such an axis is minus what stands at the other [theory T65].
 
-Grids with bounds and axes of length two: what stands at one end of such an axis is minus what stands at the other.
-
-With k such axes |z|_1 = 2^k |v|_1 for the changes v of one end, which keep the sums along the other axes; a cell of v is bounded by all 2^k
-cells that follow from it. So a 2 x C table with rows and columns kept is C cells under one sum, at twice the rate.
-
-Gaussian noise between bounds, by rejection from the Laplace law between the same bounds.
-
-Legend: s^2 is sigma_squared, r a rate near 1/s. For every z
+Gaussian noise between bounds is drawn by rejection from the Laplace law between the same bounds. With s^2 = sigma_squared, r a rate near
+1/s,
 
     exp(-z^2 / (2 s^2)) = exp(r^2 s^2 / 2) exp(-r |z|) exp(-(|z| - r s^2)^2 / (2 s^2)).
 

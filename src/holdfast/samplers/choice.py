@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Bounded, Free, General, Grid, OneSum, Shape, Whole
+from holdfast.lattices.shapes import Bounded, General, Grid, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Target
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 
@@ -135,7 +135,7 @@ def affordable(make: Callable[[], BlockSampler | InputSampler], reason: Reason, 
 def too_many_tries(shape: Shape, tries: float, target: Target) -> str:
     """Explain why it is refused; channels/alternatives.py, which knows the whole table, finds what could be drawn instead."""
     named = " x ".join(map(str, shape.axes)) + (" cells" if len(shape.axes) == 1 else "")
-    block = f"The table of {named}, taken whole," if isinstance(shape, Whole) else f"A block of {named}"
+    block = f"The table of {named}, taken whole," if not target.splits else f"A block of {named}"
     number = f"about {tries:.1e}" if tries < UNSAYABLE_TRIES else f"more than {UNSAYABLE_TRIES:.0e}"
     return f"{block} would need {number} tries for one exact {_DRAWS.get(type(target), 'draw')}, which is refused."
 
@@ -201,8 +201,7 @@ def _coupling(shape: Grid | General, target: L1Laplace, most: float) -> Coupling
     """
     from holdfast.samplers.coupling.sampler import LEAST_TRIES, try_cost
 
-    is_two_way = isinstance(shape, Grid) and len(shape.axes) == 2
-    if not is_two_way and shape.dimension > MAX_DIMENSION:
+    if not shape.is_two_way and shape.dimension > MAX_DIMENSION:
         raise NoExactSampler(
             f"Coupling from the past takes up to {MAX_DIMENSION} free dimensions of such a block, and this one has {shape.dimension}."
         )
@@ -247,11 +246,11 @@ MOST_PLACES = 1 << 13
 
 def bounded_laplace(shape: Bounded, target: ConditionalLaplace) -> Choice:
     """The sampler of a block with bounds under the conditional Laplace law."""
-    if isinstance(shape.shape, Free) and shape.size == 1 and not shape.rows:
+    if shape.shape.is_free and shape.size == 1 and not shape.rows:
         from holdfast.samplers.bounded_one_sum import BoundedFree
 
         return Choice(BoundedFree(shape, target.rate), Reason.NO_TOTAL)
-    if isinstance(shape.shape, OneSum) and not shape.rows:
+    if shape.shape.is_one_sum and not shape.rows:
         return _one_sum(shape, target)
     return _other(shape, target)
 
@@ -295,7 +294,7 @@ def _other(shape: Bounded, target: ConditionalLaplace) -> Choice:
             "cells are drawn. Keep totals that do not overlap, such as one margin, which are drawn for any number of cells; or leave the "
             "bounds out (lower=None, upper=None, no rows)."
         )
-    if isinstance(shape.shape, Grid) and 2 in shape.axes and not shape.rows:
+    if shape.shape.keeps_axis_sums and 2 in shape.axes and not shape.rows:
         folded = fold_block(shape, lambda block, times: _by_classes_or_pivots(block, times * target.rate))
         return affordable(lambda: folded, Reason.PRODUCT, shape, target)
     found = _by_classes_or_pivots(BoundedBlock.of(shape), target.rate)

@@ -1,14 +1,12 @@
-"""Gaussian noise on one sum by halving: totals of pieces of 256 cells, then each piece cut in halves by tables alone.
+"""Gaussian noise on one sum by halving: totals of pieces of 256 cells, then each piece cut in halves by tables alone ([theory T15]).
 
 Legend: cells = 256 B + r; g, f, d, t as in sequential_gaussian.py; q = exp(-2 pi^2 s^2), theta as in theta.py.
 
-A part of m cells out of N cells left, when the cells before have sum S, has centre -S m / N and variance sigma_squared m (N - m) / N. So
-the totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced), with the
-proposals and accept words of the sequential sampler. Then every piece is halved: the left half of a node of 2m cells with total T has
-centre T/2 and variance sigma_squared m / 2. Only T's parity matters: two certified tables a level, one 32-bit word a node, no float. This
-is Klein's sampler for another basis of the same lattice ([theory R7]), so the vector is kept with the product of the theta ratios of all
-parts and nodes. A node with even T has ratio 1; one with odd T at level m has kappa_m = theta_s(1/2) / theta_s(0), 1 - kappa_m <= 4 q.
-At sigma_squared = 5/2 the smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability above .9997.
+The totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced), with the
+proposals and accept words of the sequential sampler. Then every piece is halved: two certified tables a level, for an even and for an odd
+total, one 32-bit word a node, no float. The vector is kept with the product of the theta ratios of all parts and nodes. A node with even
+total has ratio 1; one with an odd total at level m has kappa_m = theta_s(1/2) / theta_s(0), 1 - kappa_m <= 4 q. At sigma_squared = 5/2 the
+smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability above .9997.
 
 Words of one try, in order: chunks of pairs for the totals, chunks of pairs for the cells over (pairs left in a chunk are not used), 255
 words for each piece, level by level from the top and left to right, and the word that keeps or throws away. A table word left open is

@@ -5,8 +5,7 @@ v_i are drawn from the last to the first, each from the discrete Gaussian on the
 
     centre c_i = -sum_{j > i} mu_ji v_j,   parameter s_i^2 = sigma_squared / |b*_i|^2,
 
-and the whole vector is kept with probability prod theta_{s_i}(c_i) / theta_{s_i}(0) (theta.py), else the whole vector is drawn anew.
-Proof: the proposal has probability prod exp(-(v_i - c_i)^2 / (2 s_i^2)) / theta_{s_i}(c_i), and sum (v_i - c_i)^2 |b*_i|^2 = |B v|^2.
+and the whole vector is kept with probability prod theta_{s_i}(c_i) / theta_{s_i}(0) (theta.py), else drawn anew ([theory R7]).
 
 One coefficient. Centres move, so there is no table for them. With c_0 an integer near c and d = c - c_0, a proposal p comes from the
 fixed discrete Gaussian of centre 0 and parameter V > s^2, and is kept with probability exp(-(t(p) - min t)), where t(p) is the exponent
@@ -248,7 +247,7 @@ CHUNK_DRAWS = 1 << 15
 MOST_TRIES_AT_ONCE = 1 << 9
 """Tries made side by side for one draw that was thrown away often: a hundred cost hardly more time than one. A constant, as above."""
 FLAT = Fraction(5, 2)
-"""From this s^2 on a theta ratio misses 1 by less than 2^-60 (theta.loss_bound: 39.5 exp(-2 pi^2 s^2) / 4)."""
+"""From this s^2 on a theta ratio misses 1 by less than 2^-60 ([theory T17]: 39.5 exp(-2 pi^2 s^2) / 4)."""
 PILOT_DRAWS = 512
 
 
@@ -259,7 +258,7 @@ class KleinGaussian:
     Given:       independent integer columns (checked). The law depends on the lattice alone; the basis decides about speed (LLL-reduce
                  long ones with `holdfast.lattices.algebra.reduced_basis`) and about which draw belongs to which words.
     Guarantees:  exact over uniform words; a proposal that is thrown away is followed by the next words.
-    Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3. `klein_oracle` is the same with every decision exact.
+    Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3.
 
     `weights`: whole positive ones, for exp(-sum w_i z_i^2 / (2 sigma_squared)) instead.
     `band` exists for tests: a wide one changes nothing but the time.
@@ -283,7 +282,7 @@ class KleinGaussian:
         if bound <= 2:
             return bound
         words = NoiseKey.for_tests("pilot of Klein's sampler").stream(self.dimension)
-        chance = float(np.exp(self._propose(PILOT_DRAWS, words)[1]).mean())
+        chance = float(np.exp(self.propose(PILOT_DRAWS, words)[1]).mean())
         return min(bound, 1 / chance) if chance > 0 else bound
 
     def draw(self, n: int, words: Words) -> Ints:
@@ -294,7 +293,7 @@ class KleinGaussian:
             pending, rounds = np.arange(len(piece)), 0
             while len(pending):
                 tries = tries_at_once(rounds, len(pending))
-                v, logs, error = self._propose(tries * len(pending), words)
+                v, logs, error = self.propose(tries * len(pending), words)
                 kept = self._keep(v, logs, error, words).reshape(tries, len(pending))
                 done = kept.any(axis=0)
                 first = kept.argmax(axis=0) * len(pending) + np.arange(len(pending))
@@ -319,10 +318,10 @@ class KleinGaussian:
 
     def tries(self, n: int, words: Words) -> tuple[Ints, NDArray[np.bool_]]:
         """n single tries: vectors, and which of them the accept step keeps. For samplers that draw the parameter anew with every try."""
-        v, logs, error = self._propose(n, words)
+        v, logs, error = self.propose(n, words)
         return self._vectors(v), self._keep(v, logs, error, words)
 
-    def _propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
+    def propose(self, n: int, words: Words) -> tuple[Ints, Doubles, float]:
         """Coefficients (dimension, n) before the accept step, the logarithm of its probability, and that number's largest error."""
         v = np.zeros((self.dimension, n), dtype=np.int64)
         logs, error = np.zeros(n), 2.0**-50
@@ -369,11 +368,11 @@ class KleinGaussian:
         cells = words.take(v.shape[1]).astype(np.float64)
         verdict = settle(cells, 32, np.exp(logs), max(self._band, 4 * error))
         for k in np.flatnonzero(verdict == 0):
-            chance = self._chance([int(entry) for entry in v[:, k]])
+            chance = self.chance([int(entry) for entry in v[:, k]])
             verdict[k] = 1 if is_below(int(cells[k]), 32, chance, words, base + int(k)) else -1
         return verdict > 0
 
-    def _chance(self, v: list[int]) -> Callable[[], arb]:
+    def chance(self, v: list[int]) -> Callable[[], arb]:
         """The accept step's probability as a function giving balls."""
         ratios = [coordinate.theta_ratio(v) for coordinate in self.coordinates]
         return lambda: prod((ratio() for ratio in ratios), start=arb(1))
@@ -413,43 +412,3 @@ def _centres(coordinate: Coordinate, v: Ints) -> tuple[Ints, Doubles, float]:
             "Coefficients in this basis leave 64-bit integers. Reduce the basis first with holdfast.lattices.algebra.reduced_basis."
         )
     return np.array(start, dtype=np.int64), d, delta
-
-
-def klein_oracle(sampler: KleinGaussian, n: int, words: Words) -> Ints:
-    """The same draws from the same words by plain loops: every centre a Fraction, every decision on balls. At most CHUNK_DRAWS draws."""
-    out: dict[int, list[int]] = {}
-    pending, rounds = list(range(n)), 0
-    while pending:
-        owners = pending * tries_at_once(rounds, len(pending))
-        vectors = [[0] * sampler.dimension for _ in owners]
-        for coordinate in reversed(sampler.coordinates):
-            _coefficients_exactly(coordinate, vectors, words)
-        base = words.position
-        cells = [int(word) for word in words.take(len(owners))]
-        kept = [is_below(cell, 32, sampler._chance(v), words, base + k) for k, (cell, v) in enumerate(zip(cells, vectors, strict=True))]
-        for place, v, good in zip(owners, vectors, kept, strict=True):
-            if good:
-                out.setdefault(place, v)
-        pending, rounds = [place for place in pending if place not in out], rounds + 1
-    basis = sampler.orthogonal.basis.tolist()
-    return np.array([[sum(a * b for a, b in zip(row, out[k], strict=True)) for row in basis] for k in range(n)], dtype=np.int64)
-
-
-def _coefficients_exactly(coordinate: Coordinate, vectors: list[list[int]], words: Words) -> None:
-    """Draw one coefficient of every vector, in place."""
-    if coordinate.has_table:
-        for v, value in zip(vectors, coordinate.sampler.draw(len(vectors), words), strict=True):
-            v[coordinate.index] = int(value)
-        return
-    pending = vectors
-    while pending:
-        proposals = coordinate.sampler.draw(len(pending), words)
-        base = words.position
-        again = []
-        for k, (v, p, cell) in enumerate(zip(pending, proposals, words.take(len(pending)), strict=True)):
-            start = coordinate.start(v)
-            if is_below(int(cell), 32, coordinate.chance(int(p), start, v), words, base + k):
-                v[coordinate.index] = start + int(p)
-            else:
-                again.append(v)
-        pending = again

@@ -75,14 +75,7 @@ class L2Rejection:
     """
 
     def __init__(
-        self,
-        cells: int,
-        proposal: Proposal,
-        proposal_epsilon: Exact,
-        epsilon: Exact,
-        *,
-        proposal_tries: float = 1.0,
-        band: float = BAND,
+        self, cells: int, proposal: Proposal, proposal_epsilon: Exact, epsilon: Exact, *, proposal_tries: float = 1.0, band: float = BAND
     ) -> None:
         self.cells = exact_integer(cells, "cells")
         self.epsilon = positive_fraction(epsilon, "epsilon")

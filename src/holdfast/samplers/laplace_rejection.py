@@ -1,11 +1,9 @@
-"""Laplace noise by rejection. On any lattice of few constraints: free cells drawn, pivot cells solved, the whole accepted or not.
+"""Laplace noise by rejection, on any lattice of few constraints and on grids that keep the sums along every axis.
 
-Legend: A is k x d with independent rows, L = {z in Z^d : A z = 0}. P: k pivot columns with A_P nonsingular, F: the d - k free ones. Then
+Pivots: A is k x d with independent rows, L = {z in Z^d : A z = 0}. P: k pivot columns with A_P nonsingular, F: the d - k free ones. Then
 z_P = -T z_F with T = A_P^{-1} A_F, and z_F determines z. T is kept as integer rows over one denominator each.
 
-On a grid that keeps the sums along every axis: slice by slice, the last slice settled by rejection.
-
-Legend: the axes are put in order of length, longest first. The longest one is the stack: of its R slices R - 1 are drawn independently from
+Grids: the axes are put in order of length, longest first. The longest one is the stack: of its R slices R - 1 are drawn independently from
 the law on a slice, which is a grid of one axis less, and the last is minus their sum. So every sum along the stack is zero; the slices'
 own sums are zero, hence the last one's too. A grid of one axis is a row with sum zero.
 """
@@ -112,13 +110,11 @@ class PivotLaplace:
 
     def _use(self, pivots: Pivots) -> None:
         self.pivots = pivots
-        # Doubles (fast products), 64-bit or Python integers, by what provably holds every sum; see `l1_reach`.
-        largest = pivots.growth * self._reach
-        self._wide = max(largest, *pivots.denominators, 0) >= INT64_SUMS
-        dtype: Any = object if self._wide else np.float64 if largest < EXACT_DOUBLE else np.int64
-        shape = (len(pivots.columns), len(pivots.free))
-        self._numerators = np.array([entry for row in pivots.numerators for entry in row], dtype=dtype).reshape(shape)
-        self._denominators = np.array(pivots.denominators, dtype=object if self._wide else np.int64)[:, None]
+        self.number_type = number_type(pivots, self._reach)
+        self._whole_type: Any = object if self.number_type is object else np.int64
+        entries = np.array([entry for row in pivots.numerators for entry in row], dtype=self.number_type)
+        self._numerators = entries.reshape(len(pivots.columns), len(pivots.free))
+        self._denominators = np.array(pivots.denominators, dtype=self._whole_type)[:, None]
 
     def _best_pivots(self, A: fmpz_mat) -> Pivots:
         """The choice with the best pilot; rules of thumb where pilots see nothing."""
@@ -145,13 +141,13 @@ class PivotLaplace:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells), cells in the order of the columns."""
-        return first_accepted(sample_size(n), self.cells, self.expected_tries, lambda tries: self._accept(tries, words))
+        return first_accepted(sample_size(n), self.cells, self.expected_tries, lambda tries: self.accept_tries(tries, words))
 
-    def _accept(self, tries: int, words: Words) -> NDArray[np.int64]:
+    def accept_tries(self, tries: int, words: Words) -> NDArray[np.int64]:
         """The accepted ones of so many tries, in order."""
         free = self._propose(tries, words)
         coins = self._coin.draw(tries, words)
-        solved, is_whole = self._solve(free)
+        solved, is_whole = self.solve(free)
         hits = np.flatnonzero(is_whole & (coins >= np.abs(solved).sum(axis=0)))
         out = np.empty((len(hits), self.cells), dtype=np.int64)
         out[:, list(self.pivots.free)] = free[:, hits].T
@@ -163,13 +159,12 @@ class PivotLaplace:
         """Free cells of so many tries, one COLUMN a try: sums over few cells are fast along the first axis."""
         return self._cell.draw(tries * len(self.pivots.free), words).reshape(len(self.pivots.free), tries)
 
-    def _solve(self, free: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def solve(self, free: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The pivots for each column of free cells, and whether they are all integers (if not, the numbers given mean nothing)."""
-        sums = self._numerators @ free.astype(self._numerators.dtype)
-        sums = sums.astype(object if self._wide else np.int64)
+        sums = (self._numerators @ free.astype(self.number_type)).astype(self._whole_type)
         if self.pivots.is_integral:
             return -sums, np.ones(free.shape[1], dtype=np.bool_)
-        return -(sums // self._denominators), _all_zero(sums % self._denominators)
+        return -(sums // self._denominators), np.asarray((sums % self._denominators == 0).all(axis=0), dtype=np.bool_)
 
     # What the pilot asks for.
 
@@ -181,16 +176,24 @@ class PivotLaplace:
     @property
     def cells_per_try(self) -> float:
         # A product of Python integers takes about as long as a cell.
-        return float(self.cells * (len(self.pivots.columns) if self._wide else 1))
+        return float(self.cells * (len(self.pivots.columns) if self.number_type is object else 1))
 
     @property
     def exponent_unit(self) -> Fraction:
         return self.epsilon
 
     def pilot_exponents(self, tries: int, words: Words) -> NDArray[np.int64]:
-        solved, is_whole = self._solve(self._propose(tries, words))
+        solved, is_whole = self.solve(self._propose(tries, words))
         exponents = np.minimum(np.abs(solved).sum(axis=0), INT64_SUMS)
         return np.where(is_whole, exponents, -1).astype(np.int64)
+
+
+def number_type(pivots: Pivots, reach: int) -> Any:
+    """Doubles (fast products), 64-bit or Python integers: the first that provably holds every sum; see `check_l1_reach`."""
+    largest = pivots.growth * reach
+    if max(largest, *pivots.denominators, 0) >= INT64_SUMS:
+        return object
+    return np.float64 if largest < EXACT_DOUBLE else np.int64
 
 
 def solve_pivots(A: fmpz_mat, columns: tuple[int, ...]) -> Pivots:
@@ -263,10 +266,6 @@ def unit_pivots(table: list[list[int]]) -> list[int]:
                 factor = row[c] * pivot[c]  # pivot[c] is its own inverse
                 row[:] = [entry - factor * other for entry, other in zip(row, pivot, strict=True)]
     return chosen
-
-
-def _all_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((values == 0).all(axis=0), dtype=np.bool_)
 
 
 def _columns(A: fmpz_mat, columns: Sequence[int]) -> fmpz_mat:
@@ -366,11 +365,11 @@ class GridLaplace:
         if self._kind == "zeros":
             return np.zeros((n, self.cells), dtype=np.int64)
         if self._kind == "stack":
-            return first_accepted(n, self.cells, self._own_tries, lambda tries: self._accept(tries, words))
+            return first_accepted(n, self.cells, self._own_tries, lambda tries: self.accept_tries(tries, words))
         values = self._part.draw(n, words)
         return np.stack((values, -values), axis=-1).reshape(n, self.cells) if self._kind == "mirror" else values
 
-    def _accept(self, tries: int, words: Words) -> NDArray[np.int64]:
+    def accept_tries(self, tries: int, words: Words) -> NDArray[np.int64]:
         """The accepted ones of so many tries, in order."""
         slices, last = self._propose(tries, words)
         coins = self._coin.draw(tries, words)

@@ -1,20 +1,9 @@
 """The order in which a product of hierarchies is drawn: level vector by level vector, coarse before fine, unit by unit, cell by cell.
 
-Legend: m_s is the table of sums at the level vector s. For a free s and a unit of its parents (one unit of level s_k - 1 on every axis k of
-S(s)) the children form a small grid; its sums along axis k stand in m_(s - e_k), which is known before. Child c of an axis has the weight
-w_c, the number of its places, and W_c is the weight of c and its later siblings.
-
-Given these sums and the cells of the grid before it, a cell of the continuous Gaussian of variance sigma_squared has ([theory R20])
-
-    variance sigma_squared prod_(k not in S) n_k prod_(k in S) F_k,    F = w (W - w) / W,
-
-and its centre is found axis by axis. With N_0 = 0, D_0 = 1 and k = 1, 2, ...:
-
-    N_k = W_k N_(k-1) + w_k S_k,   D_k = D_(k-1) W_k,   centre = N / D after the last axis,
-
-where S_k is D_(k-1) times what is left of the sum along axis k, less the sum of N_(k-1) over the children not yet done: what is left of the
-sum beyond what the axes before k expect there. After a cell of value z, S_k -= D_(k-1) z - N_(k-1). All are integers. Where a child is the
-last of its siblings the centre is an integer, and the cell is forced.
+Legend and formulas: [theory R20] (d). For a free level vector s and a unit of its parents the children form a small grid, whose sums along
+axis k stand in m_(s - e_k), which is known before. A cell's variance is sigma_squared prod_(k not in S) n_k prod_(k in S) F_k, and its
+centre N / D after the last axis. After a cell of value z, S_k -= D_(k-1) z - N_(k-1). All are integers. Where a child is the last of its
+siblings the centre is an integer, and the cell is forced.
 
 Gaussian noise and rounded projection walk through this sequence alike; they differ in what is put at a centre, and in the sums that are
 kept: zero for Gaussian noise, minus the sums of the Laplace noise for rounded projection.

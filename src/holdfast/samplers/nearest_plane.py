@@ -1,21 +1,19 @@
-"""Rounded projection on any lattice: randomised nearest plane.
+"""Rounded projection on any lattice: randomised nearest plane ([theory R10] (a)).
 
 Legend (lattices/gram_schmidt.py): the projection u of integers e on the span of the basis has coefficient <e, b*_i> / |b*_i|^2 = E_i /
 D_{i+1} along b*_i, with the integer E_i = <e, D_i b*_i>. From the last direction to the first, the coefficient of what is left,
 
-    (E_i - sum_{j > i} lambda_ji v_j) / D_{i+1},
+    c_i = (E_i - sum_{j > i} lambda_ji v_j) / D_{i+1},
 
-is rounded to v_i, up with probability its fractional part. Adding a lattice vector B k to e moves v by k and leaves every fractional part.
+is rounded to v_i = ceil(c_i - U), up with probability its fractional part; U uniform on [0, 1), a word and its extra bits.
 
-Large bases have an enclosed Gram-Schmidt form: the same draws from the same words as the exact one.
+Large bases have an enclosed Gram-Schmidt form (lattices/enclosed_gram_schmidt.py), y = B^T W e: the same draws from the same words. There
 
-Legend (lattices/enclosed_gram_schmidt.py): e are integers, y = B^T W e. The coefficient that is rounded to v_i is
+    c_i = ((L^-1 y)_i - sum_{j > i} <b_j, b*_i> v_j) / |b*_i|^2.
 
-    c_i = ((L^-1 y)_i - sum_{j > i} <b_j, b*_i> v_j) / |b*_i|^2,   up with probability its fractional part: v_i = ceil(c_i - U)
-
-with U uniform on [0, 1), a word and its extra bits. With P = N y the first numerator is P_i to within z sum_{k < i} |P_k|, the second
-sum_j Y_ji v_j to within z sum_j |v_j| sum_k |Y_jk|. Where the interval of c_i - U holds an integer, more bits of U and more digits of c_i
-are taken. That ends with probability one, also where c_i is an integer: then any U > 0 decides.
+With P = N y the first numerator is P_i to within z sum_{k < i} |P_k|, the second sum_j Y_ji v_j to within z sum_j |v_j| sum_k |Y_jk|. Where
+the interval of c_i - U holds an integer, more bits of U and more digits of c_i are taken. That ends with probability one, also where c_i is
+an integer: then any U > 0 decides.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ class NearestPlane(RoundedSampler):
     Guarantees:  E[z | e] is the projection of e; the rounding error is sum_i t_i b*_i with |t_i| < 1 uncorrelated of variance at most 1/4;
                  pure epsilon per unit of l1 distance. Exact over uniform words, one for each column.
                  `weights`: the projection is the nearest point in the norm sum w_i z_i^2.
-    Reference:   [theory R1]0; Babai's nearest plane with randomised rounding.
+    Reference:   [theory R10]; Babai's nearest plane with randomised rounding.
     """
 
     def __init__(self, basis: algebra.Matrix, epsilon: Exact, weights: Sequence[int] | None = None) -> None:

@@ -1,31 +1,15 @@
-"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time.
+"""The l1 Laplace law on cells whose sum is kept, drawn exactly in linear time. The law, its steps and their proofs: [theory R4].
 
 `OneSumLaplace` runs the compiled loop of _one_sum_compiled.py. `one_sum_laplace_oracle` is the same draw in plain Python, slow and obvious,
 with the same words and output: tests compare the two, and it draws for few cells in a process that has not loaded Numba.
 
-Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. A composition of s is a vector of n
-integers >= 0 with sum s; there are C(s + n - 1, s) of them.
+Legend: n cells, a = exp(-epsilon), NB(s) = C(s + n - 1, s) a^s, mode = the s that maximises NB. z = G - H, two uniform compositions of one
+S.
 
-Independent geometric values with P[k] proportional to a^k have probability proportional to a^sum: given their sum they are a uniform
-composition of it, and the sum has weight NB.
-
-Target: z = G - H, where S has weight NB(S)^2 and G, H are, given S, independent uniform compositions of S. Proof: P[G = g, H = h] is
-proportional to a^(sum g + sum h) on pairs of equal sums, so the cells are independent pairs of geometric values conditioned on equal
-sums; the difference of such a pair has weight exp(-epsilon |z|), and the condition is that the differences sum to zero.
-
-How G is drawn: geometric vectors are drawn and judged until one is accepted, with probability NB(T) / NB(mode), T its sum. An accepted
-vector has a sum of weight NB(T) NB(T) and is, given its sum, still a uniform composition, since the verdict looks at the sum alone. At
-least half of all vectors are accepted: let q_k = NB(mode + k) / NB(mode), log-concave with q_0 = 1 the largest. Then q_2k <= q_k^2 and
-q_(2k-1) <= q_k q_(k-1) <= (q_k^2 + q_(k-1)^2) / 2. Summed over k >= 1, each side has sum q_k <= 2 sum q_k^2 + 1/2, and both sides with the
-middle give sum q <= 2 sum q^2. For many cells the rate is near 1 / sqrt 2.
-
-How H is drawn: tries are independent, so what was rejected before says nothing about the accepted vector. The last rejected vector (a
-fresh one if there was none) has a sum of another law, but is given its sum a uniform composition. Its sum is moved to S star by star:
- - taking a star from cell i with probability h_i / sum leaves it uniform. h of sum s comes from h + e_i, each of probability
-   1 / C(s+n, s+1), with chance (h_i + 1) / (s + 1); over all i that is (s + n) / (s + 1) / C(s+n, s+1) = 1 / C(s+n-1, s), whatever h;
- - adding one to cell i with probability (h_i + 1) / (sum + n) leaves it uniform (Polya). h of sum s + 1 comes from h - e_i, each of
-   probability 1 / C(s+n-1, s), with chance h_i / (s + n); over all i that is (s + 1) / (s + n) / C(s+n-1, s) = 1 / C(s+n, s+1).
-The cell is found by rejection: a uniform cell and a uniform number below a bound of all weights. About sqrt(n) / epsilon stars move.
+G: geometric vectors are drawn and judged until one is accepted, with probability NB(T) / NB(mode), T its sum: at least half of them are. H:
+the last rejected vector (a fresh one if there was none), its sum moved to S star by star: one is taken from cell i with probability h_i /
+sum, or added with probability (h_i + 1) / (sum + n). The cell is found by rejection: a uniform cell and a uniform number below a bound of
+all weights. About sqrt(n) / epsilon stars move.
 
 Where those would be many stars for the cells there are, H is drawn by placing bars instead. Which way is taken depends on n and epsilon
 alone, and on no rounding.
@@ -159,10 +143,12 @@ class OneSumLaplace:
     Given:       cells >= 1, epsilon > 0.
     Guarantees:  exact over uniform words; n draws take the words that n single draws would take in turn. At most two tries a draw in
                  expectation, whatever cells and epsilon.
-    Reference:   [theory R4]; the proof is in this module's text, the slow form is `one_sum_laplace_oracle`.
+    Reference:   [theory R4]; the slow form is `one_sum_laplace_oracle`.
     """
 
     name = "geometric vectors and moved stars"
+    buffer_words, narrow_limit, one_word_bound = BUFFER_WORDS, NARROW_LIMIT, ONE_WORD_BOUND
+    """Tests set others: the first two change the speed alone, the last one how many words a star takes."""
 
     def __init__(self, cells: int, epsilon: Fraction) -> None:
         self._cells, self.epsilon = exact_integer(cells, "cells"), positive_fraction(epsilon, "epsilon")
@@ -174,10 +160,7 @@ class OneSumLaplace:
             raise RequestTooLarge(
                 "The noise could leave 64-bit integers with probability above 2^-200. Use a larger epsilon: about cells / 10^16 at least."
             )
-        self._buffer_words = BUFFER_WORDS
-        self._narrow_limit = NARROW_LIMIT
-        self._one_word_bound = ONE_WORD_BOUND
-        self._mode = _mode(self._cells, self.epsilon)
+        self.mode = _mode(self._cells, self.epsilon)
         sampler = self._geometric.sampler()
         # The bars cost the sorting of n numbers, the stars about sqrt(n) / epsilon times the rejections, which grow with log n.
         stars = math.isqrt(self._cells) * self._cells.bit_length()
@@ -198,7 +181,7 @@ class OneSumLaplace:
         if n == 1:
             return 1.0
         spread = math.sqrt(n * math.exp(-rate)) / -math.expm1(-rate)
-        first, last = max(0, math.floor(self._mode - 13 * spread)), math.ceil(self._mode + 14 * spread + 40 / rate)
+        first, last = max(0, math.floor(self.mode - 13 * spread)), math.ceil(self.mode + 14 * spread + 40 / rate)
         places = range(first, last + 1, max(1, int(spread) // 32))
         logs = np.array([math.lgamma(s + n) - math.lgamma(s + 1) - rate * s for s in places])
         q = np.exp(logs - logs.max())
@@ -217,7 +200,7 @@ class OneSumLaplace:
                 row[:] = self._draw_with_bars(words)
         elif compiled is None:
             for row in out:
-                row[:] = one_sum_laplace_oracle(self._cells, self.table, self.accept_probability, words, self._one_word_bound)
+                row[:] = one_sum_laplace_oracle(self._cells, self.table, self.accept_probability, words, self.one_word_bound)
         else:
             self.draw_compiled(compiled, self.table, out, words)
         return out
@@ -237,14 +220,14 @@ class OneSumLaplace:
         quick = self._quick
         scratch: NDArray[np.uint8] | NDArray[np.int32] = np.empty((2, self._cells), dtype=quick.dtype)
         state = np.zeros(compiled.STATE_SIZE, dtype=np.int64)
-        state[compiled.ONE_WORD_BOUND] = self._one_word_bound
+        state[compiled.ONE_WORD_BOUND] = self.one_word_bound
         whole = np.empty(self._words_wanted(len(out)), dtype=np.uint32)
         chunk = whole[:0]
         self._draws += len(out)
         first, verdicts = self.tabled_verdicts if self._draws >= MANY_DRAWS else (0, np.empty(0, dtype=np.int64))
         tables = table.direct, table.high, table.low, table.shift, verdicts, first
         while True:
-            limit = self._narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
+            limit = self.narrow_limit if scratch.dtype == np.uint8 else WIDE_LIMIT
             reason = compiled.run(chunk, state, scratch, quick, *tables, limit, out)
             position = int(state[compiled.POSITION])
             index = words.position - len(chunk) + position
@@ -291,7 +274,7 @@ class OneSumLaplace:
 
     def _words_wanted(self, rows: int) -> int:
         """Words worth taking at once for so many rows; what is not used is given back, so this changes the speed and nothing else."""
-        return max(2, min(self._buffer_words, rows * self._row_words + 8))
+        return max(2, min(self.buffer_words, rows * self._row_words + 8))
 
     @cached_property
     def _row_words(self) -> int:
@@ -300,14 +283,14 @@ class OneSumLaplace:
 
     def accept_probability(self, total: int) -> Callable[[], arb]:
         """NB(total) / NB(mode) as a function giving balls."""
-        if total == self._mode:
+        if total == self.mode:
             return lambda: arb(1)
 
         def ratio() -> arb:
             # Logarithms of factorials are large and nearly cancel: 2^70 at most, so 96 more bits keep the precision asked for.
             with precision(ctx.prec + 96):
-                difference = _log_ways(self._cells, total) - _log_ways_kept(self._cells, self._mode, ctx.prec)
-                return (difference - ball(self.epsilon) * (total - self._mode)).exp()
+                difference = _log_ways(self._cells, total) - _log_ways_kept(self._cells, self.mode, ctx.prec)
+                return (difference - ball(self.epsilon) * (total - self.mode)).exp()
 
         return ratio
 
@@ -317,7 +300,7 @@ class OneSumLaplace:
 
         A word below the floor accepts, above it rejects, equal to it leaves the verdict open. Empty where the totals are too many.
         """
-        n, mode = self._cells, self._mode
+        n, mode = self._cells, self.mode
         if 10 * math.isqrt(n) + 14 > self.epsilon * MAX_VERDICTS:
             return 0, np.empty(0, dtype=np.int64)
         with precision(256):

@@ -1,45 +1,19 @@
 """Rounded projection: noise on all cells, projected on the lattice and rounded by exact coins. Other lattices: nearest_plane.py.
 
-Law:         e has independent discrete Laplace cells; u is its projection on the real span of the lattice L; z in L has mean u given e.
+Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on the real span of the lattice L; z in L has
+             mean u given e.
 Guarantees:  every rounding commutes with shifts by L: it looks at fractional parts only, so that x + z is a random function of x + e and of
-             the kept totals. Hence pure epsilon per unit of l1 distance. Integers and rationals throughout.
-Reference:   [theory R10].
+             the kept totals. Hence pure epsilon per unit of l1 distance. Integers and rationals throughout, exact over uniform words.
+Reference:   [theory R10]: one sum (b), two-way tables (c), grids (d) with N_k and E_k; products of hierarchies: [theory R20] (f).
 
-One kept sum: a random subset of cells is rounded up, linear time.
+Sizes. On a grid of K axes everything is held in units of 1 / (n_1 ... n_K). An error is a sum of rounding errors below 1, that of cell j
+entering cell i with the weight of its Gram-Schmidt vector, the product over the axes of 1 (where j_k = i_k) or 1 / (R_k(j) - 1). So |w|,
+and every partial sum N_k / (R_1 ... R_k), is below H = prod_k (1 + 1 + 1/2 + ... + 1 / (n_k - 1)).
 
-A grid of any number of axes: nearest plane in the order of the cells, linear time.
-
-Legend: cell i = (i_1, ..., i_K), counted from 0, has R_k = n_k - i_k slices left on axis k, its own among them. u is the target, z the
-rounded table, w = z - u the errors so far. Given the errors of the cells before it, the point of the span of L nearest to u has at cell i
-
-    u_i - N_K / (R_1 ... R_K),   N_0 = 0,   N_k = R_k N_{k-1} + E_k[i_{k+1}, ..., i_K],
-
-where E_k holds, for the slice of the axes before k now being filled, the sums along axis k of (R_1 ... R_{k-1}) w + N_{k-1}, and starts
-from zero with each such slice. For K = 1 this is the mean taken off what is left: u_i - (sum of earlier errors) / R_1. With one more axis
-the table given its earlier slices is the same problem, on targets moved by -E_1 / R_1 in every slice; that is the recursion. On the last
-slice of an axis the centre is an integer: the cell is forced.
-
-Everything is held in units of 1 / (n_1 ... n_K). Sizes: an error is a sum of rounding errors below 1, that of cell j entering cell i with
-the weight of its Gram-Schmidt vector, the product over the axes of 1 (where j_k = i_k) or 1 / (R_k(j) - 1). So |w|, and every partial sum
-N_k / (R_1 ... R_k), is below H = prod_k (1 + 1 + 1/2 + ... + 1 / (n_k - 1)).
-
-A two-way table, by controlled rounding: error below 1 in every cell.
-
-The fractional parts of a table with integer row and column sums are rounded to 0 or 1 keeping those sums. A row or column with one
-fractional cell has two, so walking along fractional cells, alternately in a row and in a column, comes back to where it has been: a
-cycle. Moving its cells up and down in turn keeps all sums. The largest such move one way (by `up`) and the other way (by `down`) each
-make a cell whole; taking the first with probability down / (up + down) leaves every mean as it was. At most one such step for each cell,
-and then all are whole.
-
-A product of hierarchies: nearest plane through the sequence of level_sequence.py, linear time.
-
-Nearest plane needs of a target e only its inner products with the Gram-Schmidt vectors, which are those of its projection: e need not be
-projected. With w = z - e the sums of w at kept level vectors are minus those of e, integers; given these and what was rounded before, a
-cell of m_s(w) has the centre that the sequence finds, and is rounded up with its fractional part ([theory R20]). So w is a random function
-of the kept sums of e alone, and z = e + w: nothing but integers over the product of weights D is held.
-
-Sizes. w = (Pi e - e) + rounding errors, the first shorter than e, the second at most (sum |b*_i|^2)^(1/2) <= (2^axes dimension)^(1/2) long.
-N / D and S / D are values of linear forms a w with |a|^2 at most twice the cells under a sum along an axis.
+On a product of hierarchies e need not be projected: with w = z - e the sums of w at kept level vectors are minus those of e, and z = e + w;
+nothing but integers over the product of weights D is held. w = (Pi e - e) + rounding errors, the first shorter than e, the second at most
+(sum |b*_i|^2)^(1/2) <= (2^axes dimension)^(1/2) long. N / D and S / D are values of linear forms a w with |a|^2 at most twice the cells
+under a sum along an axis.
 """
 
 from __future__ import annotations
@@ -184,12 +158,10 @@ def run_with_coins(name: str, arguments: tuple[Any, ...], taken: NDArray[np.uint
 class RoundedOneSum(RoundedSampler):
     """Discrete Laplace noise on every cell, its mean taken off, rounded without bias.
 
-    Law:         e has independent discrete Laplace cells of scale 1/epsilon, total T = q cells + r with 0 <= r < cells; z = e - q, and one
-                 less on a uniform set of r cells.
+    Law:         the total of e is T = q cells + r with 0 <= r < cells; z = e - q, and one less on a uniform set of r cells, drawn by
+                 selection: a cell is taken with probability (still to take) / (cells left).
     Given:       cells >= 1, epsilon > 0.
-    Guarantees:  z adds up to zero; E[z | e] = e - T / cells; error below 1 in each cell. The set depends on r alone, which shifts of sum
-                 zero do not change: pure epsilon per unit of l1 distance. Exact over uniform words, one for each cell.
-    Reference:   [theory R1]0. The set is drawn by selection: a cell is taken with probability (still to take) / (cells left).
+    Guarantees:  those of the module's text; error below 1 in each cell. One word for each cell.
     """
 
     def __init__(self, cells: int, epsilon: Exact) -> None:
@@ -214,11 +186,11 @@ class RoundedOneSum(RoundedSampler):
         return out
 
 
-def grid_shape(shape: Sequence[int], least_axes: int = 1) -> tuple[int, ...]:
+def grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """The sizes of a grid's axes, checked."""
     sizes = tuple(exact_integer(size, "an axis's size") for size in shape)
-    if len(sizes) < least_axes or min(sizes) < 1:
-        raise InvalidParameter(f"A grid has at least {least_axes} axes of at least one cell each. Got {sizes}.")
+    if not sizes or min(sizes) < 1:
+        raise InvalidParameter(f"A grid has one axis or more, each of at least one cell. Got {sizes}.")
     return sizes
 
 
@@ -233,12 +205,9 @@ def project(noise: Ints, shape: tuple[int, ...]) -> Ints:
 class RoundedGrid(RoundedSampler):
     """Discrete Laplace noise on every cell of a grid, projected and rounded without bias.
 
-    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables whose sums along each axis are
-                 zero; cells are rounded in C order, each up with the fractional part of its centre given the errors before it.
+    Law:         cells are rounded in C order, each up with the fractional part of its centre given the errors before it.
     Given:       any number of axes, epsilon > 0.
-    Guarantees:  sums along every axis are zero; E[z | e] = u; the rounding sees fractional parts only: pure epsilon per unit of l1
-                 distance. Exact over uniform words, one for each cell.
-    Reference:   [theory R1]0; the order of Gram-Schmidt vectors is that of [theory R7] on grids.
+    Guarantees:  those of the module's text. One word for each cell.
     """
 
     def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:
@@ -291,12 +260,10 @@ MOST_MOVED = np.int64(1 << 20)
 class RoundedGrid2(RoundedSampler):
     """Discrete Laplace noise on every cell of a two-way table, projected and rounded without bias.
 
-    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables with zero row and column sums;
-                 the fractional parts of u are rounded by cycles.
+    Law:         the fractional parts of u are rounded by cycles, which are chosen by the fractional parts alone.
     Given:       two axes, epsilon > 0.
-    Guarantees:  row and column sums are zero; E[z | e] = u; |z - u| < 1 in every cell. Cycles are chosen by the fractional parts alone:
-                 pure epsilon per unit of l1 distance. Exact over uniform words, one for each cycle.
-    Reference:   [theory R1]0; L. H. Cox, A constructive procedure for unbiased controlled rounding, JASA 82 (1987).
+    Guarantees:  those of the module's text; |z - u| < 1 in every cell. One word for each cycle.
+    Reference:   L. H. Cox, A constructive procedure for unbiased controlled rounding, JASA 82 (1987).
     """
 
     def __init__(self, shape: Sequence[int], epsilon: Exact) -> None:
@@ -369,12 +336,9 @@ _COMPILED = "holdfast.samplers._levels_compiled"
 class RoundedLevels(RoundedSampler):
     """Discrete Laplace noise on every cell of a product of hierarchies, projected and rounded without bias.
 
-    Law:         e has independent discrete Laplace cells of scale 1/epsilon; u is its projection on tables whose sums at kept level
-                 vectors are zero; rounded by nearest plane from coarse level vectors to fine ones.
+    Law:         rounded by nearest plane from coarse level vectors to fine ones.
     Given:       the shape has a move, epsilon > 0.
-    Guarantees:  kept sums are zero; E[z | e] = u; z - e depends on the kept sums of e alone: pure epsilon per unit of l1 distance. Exact
-                 over uniform words, one for each free dimension.
-    Reference:   [theory R10], [theory R20].
+    Guarantees:  those of the module's text; z - e depends on the kept sums of e alone. One word for each free dimension.
     """
 
     def __init__(self, shape: Levels, epsilon: Exact) -> None:

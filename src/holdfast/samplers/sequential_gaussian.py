@@ -4,9 +4,8 @@ Legend: shape (n_1, ..., n_K); R_k = n_k - i_k, what remains along axis k at cel
 
 Cells are drawn in C order. Given the cells before it, a cell of the continuous Gaussian on the grid has variance sigma_squared f with
 f = prod (R_k - 1) / R_k, and centre c = -N_K / prod R_k from integers alone: N_0 = 0, N_k = R_k N_{k-1} + E_k[i_{k+1}, ..., i_K], where
-afterwards E_k += (prod_{l<k} R_l) z + N_{k-1}, and E_k starts from zero with every new slice of the axes before k. Why: given the slices
-before, the rest of axis 1 is centred at minus their mean over what remains, -E_1 / R_1; inside a slice the deviations from that centre
-are again a grid on one axis less with variance smaller by (R_1 - 1) / R_1. Where some R_k = 1 the cell is forced: z = c, an integer.
+afterwards E_k += (prod_{l<k} R_l) z + N_{k-1}, and E_k starts from zero with every new slice of the axes before k ([theory R7] (g)).
+Where some R_k = 1 the cell is forced: z = c, an integer.
 
 One cell, law N_Z(c, s^2), s^2 = f sigma_squared. With c0 = floor(c + 1/2), d = c - c0: propose z = c0 + p, p from the fixed centred law
 with parameter g sigma_squared, g > 1, and accept with probability exp(-t),

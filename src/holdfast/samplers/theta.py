@@ -8,8 +8,8 @@ Poisson summation theta_s(c) = sqrt(2 pi) s (1 + 2 sum_{n >= 1} q^(n^2) cos(2 pi
 a sum of positive terms: no cancellation, however small the loss. Below s^2 = CROSSOVER the sum over k converges faster.
 
 A sequential sampler draws coordinate i from the discrete Gaussian of centre c_i and parameter s_i^2 and keeps the whole draw with
-probability prod theta_{s_i}(c_i) / theta_{s_i}(0) ([theory R6], [theory R7]). Three ways to know it, from cheap to certain: `loss_bound`,
-`log_theta_ratio` with `log_theta_error`, `theta_ratio_ball`.
+probability prod theta_{s_i}(c_i) / theta_{s_i}(0) ([theory R6], [theory R7]). Three ways to know it, from cheap to certain: the
+bound of the loss in [theory T17], `log_theta_ratio` with `log_theta_error`, `theta_ratio_ball`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,8 @@ from holdfast.exact.balls import ball
 
 CROSSOVER = Fraction(1, 6)
 """Value of s^2 from which on the Poisson sum is used; three of its terms, and four on each side of the direct sum, leave below 2^-80."""
-LARGEST_NOME = 0.5
-"""Value of q up to which `loss_bound` is proved; it says nothing (infinity) above."""
 SAFE_FOUR_PI_SQUARED = 39.5
 """Above 4 pi^2 = 39.478... by more than what a sum of 10^12 positive doubles can lose."""
-
-
-def loss_bound(s_squared: ArrayLike, distance: ArrayLike) -> NDArray[np.float64]:
-    """An upper bound of 1 - theta_s(c) / theta_s(0), for c at `distance` from the nearest integer; infinity where q > 1/2.
-
-    Guarantees:  never below the truth, also where the arguments are off by a relative 2^-40.
-
-    Proof: |sin(n x)| <= n |sin x|, so the loss is at most 4 q sin^2(pi c) A / B with A = sum n^2 q^(n^2 - 1), B = 1 + 2 sum q^(n^2).
-    For q <= 1/2: A - 1 = 4 q^3 + q sum_{n >= 3} n^2 q^(n^2 - 2), where 4 q^3 <= q, and the sum is at most
-    9/128 + 16/2^14 + ... < 1, so A - 1 <= 2 q <= B - 1. Hence the loss is at most 4 q sin^2(pi c) <= 4 q pi^2 d^2. The
-    constant 39.5 in place of 4 pi^2 and the floor of 10^-100 under q (which also avoids denormal numbers) cover all roundings.
-    """
-    variance, d = np.asarray(s_squared, dtype=np.float64), np.asarray(distance, dtype=np.float64)
-    nome = np.maximum(np.exp(-2 * math.pi**2 * variance), 1e-100)
-    return np.where(nome <= LARGEST_NOME, SAFE_FOUR_PI_SQUARED * nome * d * d, np.inf)
 
 
 def log_theta_ratio(s_squared: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:

@@ -1,24 +1,12 @@
 """Gaussian noise on a tree of units times a product of axes, with a weight for every level and margin: exact, linear time.
 
-Legend: levels 0 (one unit) to G (the leaves) of a tree; axes of lengths n_1, ..., n_d; S a set of axes (a mask), m_{u,S} the S-margin of
-the noise in unit u; lambda_{g,S} the weight of the pure interaction S at level g; D_g the margins kept at level g, closed under subsets
-and under going up. s_{u,S}: 1 / lambda at a leaf, 1 / s_u = lambda_{g,S} + 1 / (sum of s over the children) above, and 0 where S is kept.
-
 Law: P[z] proportional to exp(-Q(z) / 2), Q = sum over g, S of lambda_{g,S} sum over units u of level g of |P_S m_{u,S}|^2, on integer
-tables with m_{u,S} = 0 wherever S is in D_g.
+tables with m_{u,S} = 0 wherever S is in D_g, the margins kept at level g. Legend, order of the cells, centres and variances: [theory R16].
+s_{u,S} is 1 / lambda at a leaf, 1 / s_u = lambda_{g,S} + 1 / (sum of s over the children) above, and 0 where S is kept.
 
-Order: units outside, margins inside ([theory R16]). The root first; then child by child. For a unit c, S from small to large: m_{c,S} is a
-grid with given line sums (the margins S less one axis, drawn before). Given what is left of the parent's margin, R, and sum_rest = the sum
-of s over the siblings not yet drawn, c included, a cell has
-
-    variance  v prod_k (r_k - 1) / r_k,       v = s_c (sum_rest - s_c) / sum_rest  (the root: s_root),
-    centre    F(m) + (s_c / sum_rest) (R - F(R)),
-
-r_k the places left on axis k, this one included, and F(m) the mean of a cell given the line sums of m and the cells of m before it: the
-centre of R15's grid. F(R) is the same linear form of R, all of which is known. Both are integers over prod r_k: N_0 = 0, N_k = r_k
-N_{k-1} + E_k, where E_k starts with every slice of the axes before k as (prod_{l<k} r_l) (line sum along k) - (sum of N_{k-1} along k),
-and E_k -= (prod_{l<k} r_l) z - N_{k-1} after each cell. F = N_K / prod r_k. Cells at the last place of an axis are forced; so is the last
-child.
+The means F(m) and F(R) of a cell are integers over prod r_k, r_k the places left on axis k: N_0 = 0, N_k = r_k N_{k-1} + E_k, where E_k
+starts with every slice of the axes before k as (prod_{l<k} r_l) (line sum along k) - (sum of N_{k-1} along k), and
+E_k -= (prod_{l<k} r_l) z - N_{k-1} after each cell. F = N_K / prod r_k.
 
 One cell, law N_Z(c, v'): with c0 the integer nearest to the double c and d = c - c0, propose c0 + p, p from the centred law of the rung V
 > v', accept with exp(-t), t = (gap p - d)^2 / (2 V h gap), h = v' / V, gap = 1 - h: the ratio of the weights over its supremum. That

@@ -8,7 +8,7 @@ hierarchy, universe    which codes and cells there are; public
 labels, similar        what people call columns and codes; codes and names that are easily confused
 listing, counting      cells as rows list them; records counted
 table                  the counts; confidential
-answers, grid          real-valued answers, as whole steps of a grid
+measure, answers       what the numbers are: counts, or steps of the grid of real-valued answers
 declarations           a table without its counts, for a plan
 formats, formulas      files that tables are written to; texts that a spreadsheet would run
 frames                 pyarrow, pandas and polars

@@ -31,7 +31,7 @@ _URL = re.compile(r"\A([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 
 SCHEMES = ("sqlite", "postgresql", "duckdb")
 
-_READ_ONLY: dict[str, dict[str, Any]] = {"postgresql": {"postgresql_readonly": True}}
+_READ_ONLY: dict[str, dict[str, bool]] = {"postgresql": {"postgresql_readonly": True}}
 """Options of a transaction that may not write; SQLite files are opened for reading only instead."""
 
 

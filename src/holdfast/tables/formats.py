@@ -150,10 +150,7 @@ def _read_csv(path: Path) -> Any:
 
 FORMATS = {
     made.name: made
-    for made in (
-        Format("parquet", _write_parquet, _read_parquet, _parquet_rows),
-        Format("csv", _write_csv, _read_csv, lambda _: None),
-    )
+    for made in (Format("parquet", _write_parquet, _read_parquet, _parquet_rows), Format("csv", _write_csv, _read_csv, lambda _: None))
 }
 """By name, in the order in which they are written."""
 

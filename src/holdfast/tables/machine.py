@@ -32,15 +32,15 @@ def available_memory() -> int | None:
     """Bytes that a process can still take without others being moved out: of the machine, of its control group and of its own limit, the
     least; None where nothing says.
     """
-    return min((found for found in (_of_machine(), _of_group(), _of_process()) if found is not None), default=None)
+    return min((found for found in (memory_of_machine(), memory_of_group(), memory_of_process()) if found is not None), default=None)
 
 
-def _of_machine() -> int | None:
+def memory_of_machine() -> int | None:
     kilobytes = _fields(Path("/proc/meminfo")).get("MemAvailable:")
     return None if kilobytes is None else 1024 * kilobytes
 
 
-def _of_group() -> int | None:
+def memory_of_group() -> int | None:
     """Free memory of a container: its limit less what it uses, not counting files that could be dropped."""
     try:
         limit = int((_GROUP / "memory.max").read_text())  # "max" where there is none
@@ -50,7 +50,7 @@ def _of_group() -> int | None:
     return max(0, limit - used + _fields(_GROUP / "memory.stat").get("inactive_file", 0))
 
 
-def _of_process() -> int | None:
+def memory_of_process() -> int | None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None

@@ -54,10 +54,7 @@ _ROOM = {"state": 99, "county": 999, "tract": 9999, "block": 9000}  # children o
 _AGE_GROUPS = [*(f"{low}-{low + 4}" for low in range(0, 90, 5)), "90+"]
 _CODES = {"age": [*map(str, range(90)), "90+"], "sex": ["F", "M"], "gq": list("01234567")}
 _CODES |= {"age_group": _AGE_GROUPS, "voting_age": ["0-17", "18+"]}
-_CODES |= {
-    "hispanic": ["no", "yes"],
-    "race": [f"{groups:06b}" for groups in range(1, 64)],
-}  # a digit for each of six groups
+_CODES |= {"hispanic": ["no", "yes"], "race": [f"{groups:06b}" for groups in range(1, 64)]}  # a digit for each of six groups
 _FROM_AGE = {"age_group": np.arange(91, dtype=np.uint8) // 5, "voting_age": (np.arange(91) >= 18).astype(np.uint8)}
 
 # Out of 256: sizes of households as drawn, 1 to 9. The end of a block cuts a household, which brings the mean from 2.7 to 2.6.
@@ -151,7 +148,7 @@ class Population:
         areas, width, higher = self.areas(level), prod(sizes), "Take a higher level or fewer columns."
         _checked_count(areas, "the number of areas", 0, MAX_AREAS, higher)
         _checked_count(areas * width, "the number of cells", 0, MAX_CELLS, higher)
-        columns: dict[str, Any] = {}
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in LEVELS[: LEVELS.index(level) + 1]:
             columns[name] = _encode_column(np.repeat(self._place(level, name).astype(np.int32), width), _text(self.codes[name], name))
         for i, column in enumerate(by):

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, list_names, shorten
-from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, RequestTooLarge, UnknownColumn
-from holdfast.tables.columns import COUNT_LIMIT, KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, arrow_numbers, exact_total, read_only
+from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
+from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records
+from holdfast.tables.declarations import (
+    Declarations,
+    check_listing,
+    checked_columns,
+    checked_max_records,
+    checked_protect,
+    column_list,
+    declared_universe,
+    names_list,
+)
 from holdfast.tables.formats import save_frame
 from holdfast.tables.frames import Frames
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.listing import read_declared, read_listed
+from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe
-
-MAX_RECORDS = 2**31 - 1
-"""The most records of one person that may be declared."""
 
 _SCOPE = (
     "Holdfast protects counts of whole records: survey weights and magnitudes (sums of income, turnover and the like) are out of scope, "
@@ -35,29 +40,17 @@ _SCOPE = (
 
 
 @final
-class Table(Frames):
-    """Counts over a universe. Build one with `from_counts` or `from_records`.
+class Table(Declarations, Frames):
+    """Counts over a universe, with what is declared about them. Build one with `from_counts` or `from_records`.
 
     Guarantees:  counts are int64 from 0 to 2^62 - 1, their total stays below 2^62, and they cannot be written to. They are shown only by
                  `counts`, `frame`, `to_arrow`, `to_pandas`, `to_polars` and `save`: not by repr or str, and a table cannot be pickled.
                  Tables are equal only to themselves.
                  Cell keys, where there are any, are int64 from 0 to 2^32 - 1, 0 in every empty cell, and shown only by `cell_keys`.
-                 With a `grid`, these are no counts but real-valued answers in steps of the grid (`hf.answer`): they may be negative.
+                 Where an AnswerGrid is the `measure`, these are real-valued answers in its steps (`hf.answer`): they may be negative.
     """
 
-    __slots__ = (
-        "_cell_keys",
-        "_count_name",
-        "_counts",
-        "_grid",
-        "_key_column",
-        "_max_records",
-        "_name",
-        "_protect",
-        "_public_columns",
-        "_source",
-        "_universe",
-    )
+    __slots__ = ("_cell_keys", "_counts", "_key_column", "_source")
 
     def __init__(
         self,
@@ -70,12 +63,12 @@ class Table(Frames):
         name: str | None = None,
         cell_keys: NDArray[np.int64] | None = None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: AnswerGrid | None = None,
+        measure: Measure = COUNTS,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
         own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, grid)
+        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, measure)
 
     def _fill(
         self,
@@ -87,38 +80,24 @@ class Table(Frames):
         max_records: int | None,
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
-        grid: AnswerGrid | None = None,
+        measure: Measure = COUNTS,
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
             )
-        if grid is not None:
-            _check_answers(counts, grid)
-        elif np.any(counts < 0) or np.any(counts >= COUNT_LIMIT):
-            raise InvalidCount("Counts must lie from 0 to 2^62 - 1; some do not. Check how they were made.")
-        if exact_total(counts if grid is None else np.abs(counts)) >= COUNT_LIMIT:
-            if grid is not None:
-                raise RequestTooLarge(
-                    f"All answers together are 2^62 steps of {grid.step_text} or more, so that sums could overflow. Use fewer places."
-                )
-            raise RequestTooLarge("The total of all counts is 2^62 or more, so that sums could overflow. Check the column of counts.")
+        measure.check(counts)
         if cell_keys is not None:
             _check_cell_keys(cell_keys, counts)
         if count in universe.columns:
             raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
-        self._universe = universe
+        own = checked_columns(public_columns or {}, universe, count)
+        super().__init__(universe, count, checked_protect(protect), checked_max_records(max_records), name, own, measure)
         self._counts: NDArray[np.int64] = read_only(counts)
         self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
         self._key_column = "record_key"
-        self._count_name = count
-        self._grid = grid
-        self._protect = checked_protect(protect)
-        self._max_records = checked_max_records(max_records)
-        self._name = name
         self._source: str | None = None
-        self._public_columns = checked_columns(public_columns or {}, universe, count)
         return self
 
     @classmethod
@@ -242,18 +221,14 @@ class Table(Frames):
         made = Table.__new__(Table)
         for slot in Table.__slots__:
             setattr(made, slot, getattr(self, slot))
-        made._universe = self._universe.with_labels(codes if isinstance(codes, Labels) else Labels.of(codes, columns))
+        named = self.universe.with_labels(codes if isinstance(codes, Labels) else Labels.of(codes, columns))
+        made.__dict__.update(self.__dict__, universe=named)
         return made
-
-    @property
-    def universe(self) -> Universe:
-        """Which cells there are; public."""
-        return self._universe
 
     @property
     def cells(self) -> list[str]:
         """The names of the columns of codes."""
-        return list(self._universe.columns)
+        return list(self.universe.columns)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -271,44 +246,14 @@ class Table(Frames):
         return self._key_column
 
     @property
-    def public_columns(self) -> Mapping[str, NDArray[np.int64]]:
-        """Columns of whole numbers that are public, one number for each cell, read-only."""
-        return self._public_columns
-
-    @property
-    def count_name(self) -> str:
-        """The name of the column of counts."""
-        return self._count_name
-
-    @property
-    def protect(self) -> str:
-        """Whose privacy is promised."""
-        return self._protect
-
-    @property
-    def max_records(self) -> int | None:
-        """The most records one person (or what is protected) may have; None where the promise is for one record."""
-        return self._max_records
-
-    @property
-    def grid(self) -> AnswerGrid | None:
-        """Where these are answers in steps of a grid: the grid; None for counts."""
-        return self._grid
-
-    @property
-    def name(self) -> str | None:
-        """What the office calls the table."""
-        return self._name
-
-    @property
     def dataset(self) -> str | None:
         """The account that a release is charged to where none is named: the table's name, else the name of its file without its ending."""
-        return self._name or self._source
+        return self.name or self._source
 
     @property
     def frame(self) -> Any:
         """A pyarrow.Table of codes and counts, without cell keys. CONFIDENTIAL."""
-        return self._universe.frame().append_column(self._count_name, arrow_numbers(self._counts))
+        return self.universe.frame().append_column(self.count_name, self.measure.column(self._counts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes and counts to a .csv or .parquet file, whole or not at all; an existing file is refused. Cell keys are left out.
@@ -317,19 +262,19 @@ class Table(Frames):
         save_frame(self.frame, path)
 
     def __len__(self) -> int:
-        return len(self._universe)
+        return len(self.universe)
 
     def __repr__(self) -> str:
         keys = "" if self._cell_keys is None else " and cell keys"
-        columns = list_names(self._universe.columns)
-        return f"Table({len(self)} cells by {columns}; {self._universe.support}; protects {shorten(self._protect)}; counts{keys} hidden)"
+        columns = list_names(self.universe.columns)
+        return f"Table({len(self)} cells by {columns}; {self.universe.support}; protects {shorten(self.protect)}; counts{keys} hidden)"
 
     def _repr_html_(self) -> str:
         """What is declared, for notebooks; no count and no key."""
-        records = "any number of records" if self._max_records is None else f"at most {count_of(self._max_records, 'record')}"
+        records = "any number of records" if self.max_records is None else f"at most {count_of(self.max_records, 'record')}"
         hidden = "counts" if self._cell_keys is None else "counts, cell keys"
-        pairs = [("protects", f"{self._protect}, with {records}"), ("column of counts", self._count_name), ("hidden", hidden)]
-        return html_table("Table" if self._name is None else f"Table: {self._name}", [*pairs, *self._universe.declarations()])
+        pairs = [("protects", f"{self.protect}, with {records}"), ("column of counts", self.count_name), ("hidden", hidden)]
+        return html_table("Table" if self.name is None else f"Table: {self.name}", [*pairs, *self.universe.declarations()])
 
     def __copy__(self) -> Table:
         return self
@@ -346,11 +291,6 @@ class Table(Frames):
         )
 
 
-def _check_answers(steps: NDArray[np.int64], grid: AnswerGrid) -> None:
-    if np.any(steps <= -COUNT_LIMIT) or np.any(steps >= COUNT_LIMIT):
-        raise RequestTooLarge(f"An answer is 2^62 steps of {grid.step_text} or more away from 0. Use fewer places.")
-
-
 def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
         raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
@@ -360,95 +300,6 @@ def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) ->
         raise InvalidCount("The key of an empty cell is 0, a sum of no record keys; some are not. Check how the keys were made.")
 
 
-def checked_columns(given: Mapping[str, NDArray[np.int64]], universe: Universe, count: str) -> Mapping[str, NDArray[np.int64]]:
-    """Public columns as read-only arrays; refuses what is no whole number for each cell, and names that are taken."""
-    out = {}
-    for name, values in given.items():
-        if not isinstance(name, str) or name in universe.columns or name == count:
-            raise UnknownColumn(f"A public column needs a name of its own. Got {name!r}, which codes or counts have.")
-        own = np.array(values)
-        if own.dtype.kind not in "iu" or own.shape != (len(universe),) or np.any(own >= COUNT_LIMIT) or np.any(own <= -COUNT_LIMIT):
-            raise InvalidCount(f"The public column {name!r} has one whole number below 2^62 in size for each of the {len(universe)} cells.")
-        out[name] = read_only(own.astype(np.int64))
-    return MappingProxyType(out)
-
-
-def names_list(given: Sequence[str], what: str) -> Sequence[str]:
-    """Names of columns, each once."""
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
-        raise InvalidParameter(f"{what} is a list of column names. Got {type(given).__name__}. Write {what}=['facilities'].")
-    if len(set(given)) < len(given):
-        raise InvalidParameter(f"{what} names a column twice. Name each once.")
-    return given
-
-
 def _refuse_weight(weight: object) -> None:
     if weight is not None:
         raise OutOfScope(f"weight= is not supported. {_SCOPE}")
-
-
-def check_listing(columns: tuple[str, ...], universe: object, public: bool, hierarchies: object) -> None:
-    """Which arguments of a table of counts go together."""
-    if universe is None:
-        return
-    if not isinstance(universe, Universe) or universe.columns != columns:
-        raise InvalidParameter(
-            "universe= declares the cells of a table of counts: a Universe over the columns of cells=, in their order. "
-            "Write universe=Universe.listed(...), or leave it out."
-        )
-    if public or hierarchies is not None:
-        raise InvalidParameter("universe= declares the cells already. Leave public= out, and give hierarchies to the Universe.")
-
-
-def column_list(cells: Sequence[str]) -> tuple[str, ...]:
-    """The columns of codes, as a tuple; refuses what is no list of names."""
-    if isinstance(cells, str) or not isinstance(cells, Sequence):
-        raise InvalidParameter(f"cells must be a list of column names. Got {type(cells).__name__}. Write cells=['state', 'county'].")
-    if not cells:
-        raise InvalidParameter("cells must name at least one column. Got an empty list. Write cells=['state', 'county'].")
-    return tuple(cells)
-
-
-def declared_universe(
-    cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None,
-    universe: Universe | str | None,
-    hierarchies: Mapping[str, Hierarchy] | None,
-    allow_similar_codes: bool,
-) -> Universe | tuple[str, ...]:
-    """The declared universe, or the columns of an observed one."""
-    if universe is None and isinstance(cells, Mapping):
-        return Universe.product(cells, hierarchies=hierarchies, allow_similar_codes=allow_similar_codes)
-    if hierarchies is not None:
-        raise InvalidParameter("hierarchies= goes with cells={column: codes}. Give them to the Universe instead.")
-    if isinstance(universe, Universe) and (cells is None or (isinstance(cells, Sequence) and tuple(cells) == universe.columns)):
-        return universe
-    if isinstance(universe, str) and universe == "observed" and cells is not None and not isinstance(cells, Mapping):
-        return column_list(cells)
-    raise InvalidParameter(
-        "The universe of records must be declared. Write cells={'sex': ['F', 'M'], ...} for all combinations, "
-        "universe=Universe.listed(...) for certain cells, or universe='observed' with cells=['sex', ...] to take the cells that occur, "
-        "which weakens the promise."
-    )
-
-
-def checked_protect(protect: str) -> str:
-    """Whose privacy is promised, as a text; raise InvalidParameter for "distance", which `per` has another meaning for."""
-    if not isinstance(protect, str) or not protect.strip():
-        raise InvalidParameter(
-            f"protect must say whose privacy is promised, such as 'person' or 'household'. Got {protect!r}.", field="protect"
-        )
-    if protect == "distance":  # as in `per`: a budget would be for two things
-        raise InvalidParameter(
-            "protect='distance' names nobody: per='distance' is a budget for one unit of distance. Say who is, such as 'person'.",
-            field="protect",
-        )
-    return protect
-
-
-def checked_max_records(max_records: int | None) -> int | None:
-    """The most records of one person, or what is protected."""
-    if max_records is None:
-        return None
-    if isinstance(max_records, bool) or not isinstance(max_records, numbers.Integral) or not 1 <= max_records <= MAX_RECORDS:
-        raise InvalidParameter(f"max_records must be a positive whole number, or None. Got {max_records!r}.")
-    return int(max_records)

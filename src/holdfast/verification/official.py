@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from holdfast.card.card import Card
 from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.exact.formatting import format_exact
@@ -26,58 +27,50 @@ from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid
-from holdfast.publication.card import Card
 from holdfast.publication.listings import kept_header
-from holdfast.publication.order import KeptRow
+from holdfast.publication.publication import Publication
 from holdfast.tables import Table, Universe
-from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.grid import AnswerGrid
+from holdfast.tables.answers import read_answers
+from holdfast.tables.measure import Measure, Number
 from holdfast.tables.readers import find_columns, open_source
 from holdfast.tables.text_files import Reading
 
 PLAIN_HEADER = ["kept", "name", "total"]
-Number: TypeAlias = int | Fraction
-"""A count, or a total of answers in values."""
 TotalRow: TypeAlias = tuple[str, str, Number]
 """Constraint, name, total."""
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
 
-def compare_with(
-    against: Table | str | os.PathLike[str], card: Card, made: tuple[Kept, np.ndarray[Any, Any]], listed: list[KeptRow], moves: Lattice
-) -> tuple[int, list[str]]:
-    """(how many official totals were compared, differences). `moves`: the lattice of the release."""
-    grid = None if card.table.grid is None else card.table.grid.grid()
-    totals = listed if grid is None else [(constraint, name, grid.value(total)) for constraint, name, total in listed]
-    if isinstance(against, Table):
-        universe, numbers = _of_table(against, grid)
-    else:
-        header, rows = _read_official(Path(against), kept_header(card.table.columns), grid)
-        if rows is not None:
-            return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], grid)
-        universe, numbers = _of_file(Path(against), header, card, grid)
-    if set(universe.columns) == set(card.table.columns):
-        return _whole(_in_order(universe, numbers, made[0].universe), moves, made[0], totals, grid)
-    return _margin(universe, numbers, card, made[0], totals, grid)
+def compare_with(against: Table | str | os.PathLike[str], own: Publication) -> tuple[int, list[str]]:
+    """(how many official totals were compared, differences)."""
+    card, kept, measure = own.card, own.plan.facts.kept, own.table.measure
+    totals = [(constraint, name, measure.value(total)) for constraint, name, total in own.kept_rows]
+    header, rows = ([], None) if isinstance(against, Table) else _read_official(Path(against), kept_header(card.table.columns), measure)
+    if rows is None:
+        universe, numbers = _of_table(against, measure) if isinstance(against, Table) else _of_file(Path(against), header, card, measure)
+        if set(universe.columns) != set(card.table.columns):
+            return _margin(universe, numbers, card, kept, totals, measure)
+        rows = _kept_totals(_in_order(universe, numbers, kept.universe), own.plan.facts.lattice, kept, measure)
+    return _differences(_number_totals(totals), _number_totals(rows), lambda key: key[1], measure)
 
 
-def _of_table(table: Table, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
+def _of_table(table: Table, measure: Measure) -> tuple[Universe, Numbers]:
     """Its cells, and the number of each."""
-    if (table.grid is None) is not (grid is None):
+    if type(table.measure) is not type(measure):
         raise InvalidParameter(
             "A release of real-valued answers is compared with answers, and one of counts with counts. For answers give a file: columns of "
             "codes and one of values, or kept, name, total, as kept.csv has them."
         )
-    if table.grid is None:
+    if measure.whole:
         return table.universe, table.counts
-    return table.universe, np.array([table.grid.value(steps) for steps in table.counts.tolist()], dtype=object)
+    return table.universe, np.array([table.measure.value(steps) for steps in table.counts.tolist()], dtype=object)
 
 
-def _read_official(path: Path, full: list[str], grid: AnswerGrid | None) -> tuple[list[str], list[TotalRow] | None]:
+def _read_official(path: Path, full: list[str], measure: Measure) -> tuple[list[str], list[TotalRow] | None]:
     """The columns of a file; and its rows, if it is a list of kept, name, total, alone or with the columns of kept.csv."""
     import pyarrow as pa
 
-    if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full, grid)) is not None:
+    if path.suffix.lower() == ".csv" and path.is_file() and (rows := _own_list(path, full, measure)) is not None:
         return full, rows
     with open_source(path) as source:
         header = list(source.names)
@@ -85,10 +78,10 @@ def _read_official(path: Path, full: list[str], grid: AnswerGrid | None) -> tupl
             return header, None
         with closing(source.batches(find_columns(source, _three(header)))) as batches:
             columns = [[array.cast(pa.string()).to_pylist() for array in arrays] for arrays in batches]
-    return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)), grid)
+    return header, _kept_rows(path, (row for arrays in columns for row in zip(*arrays, strict=True)), measure)
 
 
-def _own_list(path: Path, full: list[str], grid: AnswerGrid | None) -> list[TotalRow] | None:
+def _own_list(path: Path, full: list[str], measure: Measure) -> list[TotalRow] | None:
     """The rows of a list with commas in UTF-8, such as a kept.csv, whatever its codes hold; None for other files."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -99,34 +92,26 @@ def _own_list(path: Path, full: list[str], grid: AnswerGrid | None) -> list[Tota
         return None
     places = [header.index(name) for name in _three(header)]
     if any(len(line) != len(header) for line in lines):
-        raise _bad_row(path, grid)
-    return _kept_rows(path, ([line[place] for place in places] for line in lines), grid)
+        raise _bad_row(path, measure)
+    return _kept_rows(path, ([line[place] for place in places] for line in lines), measure)
 
 
 def _three(header: list[str]) -> list[str]:
     return [header[0], header[1], header[-1]]
 
 
-def _kept_rows(path: Path, rows: Iterable[Sequence[str]], grid: AnswerGrid | None) -> list[TotalRow]:
-    read: Callable[[str], Number] = int if grid is None else _exact
+def _kept_rows(path: Path, rows: Iterable[Sequence[str]], measure: Measure) -> list[TotalRow]:
     try:
-        return [(constraint, name, read(total)) for constraint, name, total in rows]
+        return [(constraint, name, measure.number(total)) for constraint, name, total in rows]
     except (TypeError, ValueError):
-        raise _bad_row(path, grid) from None
+        raise _bad_row(path, measure) from None
 
 
-def _exact(text: str) -> Fraction:
-    if (value := exact_value(text)) is None:
-        raise ValueError("not a number")
-    return value
+def _bad_row(path: Path, measure: Measure) -> UnreadableInput:
+    return UnreadableInput(f"{path.name!r} has a row without a constraint, a name or a {measure.number_phrase} as total. Correct that row.")
 
 
-def _bad_row(path: Path, grid: AnswerGrid | None) -> UnreadableInput:
-    number = "whole number" if grid is None else "number, such as 0.25 or 1/3,"
-    return UnreadableInput(f"{path.name!r} has a row without a constraint, a name or a {number} as total. Correct that row.")
-
-
-def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None) -> tuple[Universe, Numbers]:
+def _of_file(path: Path, header: list[str], card: Card, measure: Measure) -> tuple[Universe, Numbers]:
     """The cells of a file, and the number of each."""
     codes = [name for name in header if name in card.table.columns]
     others = [name for name in header if name not in card.table.columns]
@@ -138,11 +123,11 @@ def _of_file(path: Path, header: list[str], card: Card, grid: AnswerGrid | None)
             "kept, name, total, alone or with the columns of kept.csv. "
             f"Found {', '.join(header) or 'nothing'}. Rename its columns, or leave others out."
         )
-    if grid is None:
+    if measure.whole:
         table = Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
         return table.universe, table.counts
     plain: dict[str, Any] = {"universe": None, "public": False, "hierarchies": None, "allow_similar_codes": True, "query": None}
-    universe, values = read_answers(path, codes, others[0], reading=Reading(), on_grid=grid.on_grid, **plain)
+    universe, values = read_answers(path, codes, others[0], reading=Reading(), on_grid=measure.on_grid, **plain)
     return universe, np.array(values, dtype=object)
 
 
@@ -156,14 +141,12 @@ def _number_totals(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Numbe
     return out
 
 
-def _whole(numbers: Numbers, moves: Lattice, kept: Kept, listed: Sequence[TotalRow], grid: AnswerGrid | None) -> tuple[int, list[str]]:
+def _kept_totals(numbers: Numbers, moves: Lattice, kept: Kept, measure: Measure) -> list[TotalRow]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
     families = [rows for rows in kept.rows if rows.kind == "kept"]
-    if grid is not None:
-        numbers = to_grid(moves, numbers.tolist(), grid.places).integers
-    read: Callable[[int], Number] = int if grid is None else grid.value
-    official = [(rows.constraint, rows.name(i), read(int(total))) for rows in families for i, total in enumerate(rows.totals(numbers))]
-    return _differences(_number_totals(listed), _number_totals(official), lambda key: key[1], grid)
+    steps = numbers if measure.whole else to_grid(moves, numbers.tolist(), measure.places).integers
+    totals = ((rows, place, int(total)) for rows in families for place, total in enumerate(rows.totals(steps)))
+    return [(rows.constraint, rows.name(place), measure.value(total)) for rows, place, total in totals]
 
 
 def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:
@@ -188,7 +171,7 @@ def _in_order(own: Universe, numbers: Numbers, universe: Universe) -> Numbers:
 
 
 def _margin(
-    universe: Universe, numbers: Numbers, card: Card, kept: Kept, listed: Sequence[TotalRow], grid: AnswerGrid | None
+    universe: Universe, numbers: Numbers, card: Card, kept: Kept, listed: Sequence[TotalRow], measure: Measure
 ) -> tuple[int, list[str]]:
     """Official totals by some of the columns: the release must keep that margin."""
     columns = universe.columns
@@ -213,22 +196,21 @@ def _margin(
             break
     cells = (universe.cell(i) for i in range(len(universe)))
     official = {tuple(cell[c] for c in columns): n for cell, n in zip(cells, numbers.tolist(), strict=True)}
-    return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)), grid)
+    return _differences(mine, official, lambda key: named_codes(zip(columns, key, strict=True)), measure)
 
 
-def _differences(mine: Mapping[Any, Number], official: Mapping[Any, Number], name: Any, grid: AnswerGrid | None) -> tuple[int, list[str]]:
+def _differences(mine: Mapping[Any, Number], official: Mapping[Any, Number], name: Any, measure: Measure) -> tuple[int, list[str]]:
     both = [key for key in mine if key in official]
-    shown = partial(_show_total, grid=grid)
+    shown = partial(_show_total, measure=measure)
     out = [f"{name(key)}: released {shown(mine[key])}, official {shown(official[key])}" for key in both if mine[key] != official[key]]
     out += [f"{name(key)}: not among the official totals" for key in mine if key not in official]
     out += [f"{name(key)}: not among the released totals" for key in official if key not in mine]
     return len(official), out
 
 
-def _show_total(number: Number, grid: AnswerGrid | None) -> str:
+def _show_total(number: Number, measure: Measure) -> str:
     """A total as kept.csv writes it; what no multiples of the step have as it is, with what would be compared instead."""
-    if grid is None:
-        return str(number)
-    if (steps := number / grid.step).denominator == 1:
-        return grid.text(int(steps))
-    return f"{format_exact(Fraction(number))} (no multiple of {grid.step_text}: compare the whole table of answers, which is rounded alike)"
+    if (steps := Fraction(number) / measure.step).denominator == 1:
+        return measure.text(int(steps))
+    advice = f"no multiple of {measure.step_text}: compare the whole table of answers, which is rounded alike"
+    return f"{format_exact(Fraction(number))} ({advice})"

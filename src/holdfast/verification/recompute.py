@@ -13,35 +13,34 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.card.answers import measure_of
+from holdfast.card.card import Card
+from holdfast.card.view import ViewInfo
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
-from holdfast.exposure.cells import Exposure
-from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.publication.card import Card
 from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
-from holdfast.publication.plan import Plan, decide_exposure, exposure_after, prepare
-from holdfast.publication.released import ReleasedTable
+from holdfast.publication.plan import decide_exposure, exposure_after, prepare
+from holdfast.publication.publication import Publication, PublishedTable
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
-from holdfast.tables.labels import Labels
 from holdfast.wording.guarantee import is_paragraph_of
+from holdfast.wording.verification import cell_key_sentences, verified_sentences
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -84,161 +83,199 @@ LAST_DIGIT = 1e-5
 """Cards have six digits: one unit in the last of them is at most this part of a number. Two machines may round apart by so much."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recomputed:
-    """What the folder of this card should hold."""
+@dataclass(frozen=True)
+class Verified:
+    """What `verify` returns: what was checked of a folder and found in order."""
 
-    card: Card
-    plan: Plan
-    table: ReleasedTable
-    totals: Ints | None
-    """A table with the published totals; None where cells are suppressed and the table is too large to find one."""
-    exposure: Exposure
-    """What the totals expose, by their values too where `totals` is known."""
-    kept_rows: Sequence[KeptRow]
+    release_id: str
+    cells: int
+    files: int
+    private: bool
+    recomputed: tuple[str, ...]
+    """What was made again and found equal."""
+    totals: int = 0
+    """Kept totals."""
+    signed_by: str | None = None
+    """The key that signed the card, where the reader named it as the signer's; else None."""
+    unchecked_key: str | None = None
+    """A key whose signature the card carries, and of which nobody said whose it is."""
+    official_totals: int | None = None
+    suppressed: bool = False
+    left: tuple[str, ...] = ()
+    """What could not be made again, and why."""
+    only_signed: tuple[str, ...] = ONLY_SIGNED
+    """Fields of the card that follow from nothing else: only a signature protects them."""
+    declared: tuple[str, ...] = ()
+    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
-    @cached_property
-    def same_version(self) -> bool:
-        """Whether this very version of Holdfast made the folder: then every word of it should be the same."""
-        return self.card.software["holdfast"] == software()["holdfast"]
-
-    @cached_property
-    def same_software(self) -> bool:
-        return dict(self.card.software) == software()
-
-    def card_problems(self) -> Iterator[str]:
-        """Fields that do not follow from the rest."""
-        given = self.card
-        revision = None if given.kept.revision is None else given.kept.revision.model_dump(mode="json")
-        said = given.to_dict()
-        made = make_card(self.plan, self.exposure, said["release"], revision, given.software).to_dict()
-        for name in ("files", "signature", *(() if self.totals is not None else ("exposed",))):
-            del made[name], said[name]
-        if given.release.allow_exposed not in (None, len(self.exposure.fixed)):
-            yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(self.exposure.fixed)} cells"
-        if given.release.disjoint is not None and given.release.ledger is None:
-            yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
-        for path, here, there in _differences(said, made, ()):
-            if not (self._may_differ(path, here, there)):
-                one, other = _show_difference(here, there)
-                yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
-        asked = None if given.guarantee.asked is None else given.guarantee.asked.text
-        if not is_paragraph_of(self.plan.guarantee, given.guarantee.text, asked, given.guarantee.sentences):
-            yield "card.json: guarantee.text is not what the card requests, its guarantee.sentences and the names of exposed cells"
-
-    def _may_differ(self, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
-        if not self.same_version and SENTENCES.intersection(map(str, path)):
-            return True
-        return not self.same_software and _is_number(here) and _is_number(there) and math.isclose(here, there, rel_tol=LAST_DIGIT)
-
-    def bounds_problems(self) -> Iterator[str]:
-        """Published counts that the bounds of the mechanism do not allow."""
-        layout = self.plan.drawing.channel.layout
-        if layout is not None and self.totals is not None and not layout.holds(self.totals):
-            yield "the published counts do not lie within the bounds of the mechanism"
-
-    def table_problems(self, frame: Any) -> Iterator[str]:
-        """Columns beside codes and counts that are not as they should be."""
-        made, zeros = self.table.frame, self.plan.facts.zeros
-        if zeros is not None and (wrong := int(np.count_nonzero(self.table.counts[zeros.cells]))):
-            yield f"{wrong} counts under a kept total of 0 are not 0"
-        if made.column_names != frame.column_names:
-            yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
-            return
-        for name in made.column_names[len(self.card.table.columns) + 1 :]:
-            if name == self.table.exposed_name and self.totals is None:
-                continue
-            wrong = self._wrong_entries(frame.column(name), made.column(name))
-            if wrong:
-                yield f"{wrong} entries of the column {name!r} do not follow from the card"
-
-    def _wrong_entries(self, here: Any, there: Any) -> int:
-        import pyarrow as pa
-
-        same_type = here.cast(there.type)
-        if same_type.equals(there):
-            return 0
-        given, made = same_type.to_pylist(), there.to_pylist()
-        if pa.types.is_floating(there.type) and not self.same_software:
-            near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
-            return sum(not same for same in near)
-        return sum(a != b for a, b in zip(given, made, strict=True))
-
-    def exposed_problems(self, said: bytes) -> Iterator[str]:
-        """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
-        if self.totals is not None:
-            right = exposed_csv(self.exposure, self.totals, self.card.table.count, self.table.grid, marked=self.card.marks_formulas) == said
-        else:
-            listed = csv.reader(io.StringIO(said.decode(), newline=""))
-            right = sum(line[-1] == STRUCTURE for line in listed) == len(self.exposure.fixed)
-        if not right:
-            yield f"{EXPOSED_FILE} is not what the kept totals expose"
-
-    def kept_problems(self, said: bytes) -> Iterator[str]:
-        """kept.csv, whose totals were read and found right."""
-        kept = self.plan.facts.kept
-        if kept_csv(kept, _listed_totals(kept, self.kept_rows), self.table.grid, marked=self.card.marks_formulas) != said:
-            yield f"{KEPT_FILE} is not written as Holdfast writes it"
-
-    def csv_problems(self, frame: Any) -> Iterator[str]:
-        """table.csv, of which this was read and found right. Standard deviations may be those of other software, and cells exposed by the
-        values of totals are not known of every table.
-        """
-        made, first = self.table.frame, len(self.card.table.columns) + 1
-        for place in range(first, made.num_columns):
-            made = made.set_column(place, made.column_names[place], frame.column(place).cast(made.column(place).type))
-        if not is_csv_of(made, self.card.files["table.csv"].sha256, marked=self.card.marks_formulas):
-            yield "table.csv is not written as Holdfast writes it"
-
-    def areas(self, area_map: bytes) -> AreasFacts | None:
-        """The areas of the folder's map; None where the file is no map of this release, or holds more than outlines and codes."""
-        try:
-            return folder_areas(area_map, self.plan, self.table)
-        except HoldfastError:
-            return None
-
-    def page_problems(self, pages: dict[str, bytes], areas: AreasFacts | None = None, view: dict[str, Any] | None = None) -> Iterator[str]:
-        """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
-        fields = {**self.card.to_dict(), "files": {}, "signature": None}
-        kept_rows = shown_rows(self.kept_rows, self.plan.facts.kept, self.table.grid)
-        made = {
-            "statement.html": statement_html(fields, view),
-            "report.html": report_html(fields, kept_rows, report_facts(self.plan, self.table, areas, view)),
-        }
-        for name, page in made.items():
-            if pages[name] != page.encode():
-                yield f"{name} is not the page that follows from the card, or another build of this version of Holdfast made it"
+    def __str__(self) -> str:
+        return "\n".join(verified_sentences(self))
 
 
-def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> Recomputed:
-    """From a card whose kept totals were found to add up. Raises HoldfastError where the card cannot be that of any release."""
-    constraints = tuple(constraint_of(given) for given in card.kept.definitions)
+@dataclass(frozen=True)
+class VerifiedCellKeys(Verified):
+    """What was checked of tables by the cell key method. They promise no differential privacy, keep no totals and carry no signature."""
+
+    tables: int = 0
+    only_signed: tuple[str, ...] = ()
+    method: str = "cell keys"
+
+    def __str__(self) -> str:
+        return "\n".join(cell_key_sentences(self, self.tables))
+
+
+def is_same_version(card: Card) -> bool:
+    """Whether this very version of Holdfast made the folder: then every word of it should be the same."""
+    return card.software["holdfast"] == software()["holdfast"]
+
+
+def is_same_software(card: Card) -> bool:
+    """Whether every version is the same: then every digit should be, too."""
+    return dict(card.software) == software()
+
+
+def card_problems(again: Publication, solution: Ints | None) -> Iterator[str]:
+    """Fields that do not follow from the rest."""
+    given = again.card
+    said = given.to_dict()
+    made = make_card(again.plan, again.exposure, given.release, given.kept.revision, given.software).to_dict()
+    for name in ("files", "signature", *(() if solution is not None else ("exposed",))):
+        del made[name], said[name]
+    if given.release.allow_exposed not in (None, len(again.exposure.fixed)):
+        yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(again.exposure.fixed)} cells"
+    if given.release.disjoint is not None and given.release.ledger is None:
+        yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
+    for path, here, there in _differences(said, made, ()):
+        if not _may_differ(given, path, here, there):
+            one, other = _show_difference(here, there)
+            yield f"card.json: {'.'.join(map(str, path))} is {one}; the rest of the folder gives {other}"
+    asked = None if given.guarantee.asked is None else given.guarantee.asked.text
+    if not is_paragraph_of(again.guarantee, given.guarantee.text, asked, given.guarantee.sentences):
+        yield "card.json: guarantee.text is not what the card requests, its guarantee.sentences and the names of exposed cells"
+
+
+def _may_differ(card: Card, path: tuple[str | int, ...], here: Any, there: Any) -> bool:
+    if not is_same_version(card) and SENTENCES.intersection(map(str, path)):
+        return True
+    return not is_same_software(card) and _is_number(here) and _is_number(there) and math.isclose(here, there, rel_tol=LAST_DIGIT)
+
+
+def bounds_problems(again: Publication, solution: Ints | None) -> Iterator[str]:
+    """Published counts that the bounds of the mechanism do not allow."""
+    layout = again.plan.drawing.channel.layout
+    if layout is not None and solution is not None and not layout.holds(solution):
+        yield "the published counts do not lie within the bounds of the mechanism"
+
+
+def table_problems(again: Publication, solution: Ints | None, frame: Any) -> Iterator[str]:
+    """Columns beside codes and counts that are not as they should be."""
+    made, zeros = again.frame, again.plan.facts.zeros
+    if zeros is not None and (wrong := int(np.count_nonzero(again.table.counts[zeros.cells]))):
+        yield f"{wrong} counts under a kept total of 0 are not 0"
+    if made.column_names != frame.column_names:
+        yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
+        return
+    for name in made.column_names[len(again.table.cells) + 1 :]:
+        if name == again.table.exposed_name and solution is None:
+            continue
+        wrong = _wrong_entries(frame.column(name), made.column(name), is_same_software(again.card))
+        if wrong:
+            yield f"{wrong} entries of the column {name!r} do not follow from the card"
+
+
+def _wrong_entries(here: Any, there: Any, same_software: bool) -> int:
+    import pyarrow as pa
+
+    same_type = here.cast(there.type)
+    if same_type.equals(there):
+        return 0
+    given, made = same_type.to_pylist(), there.to_pylist()
+    if pa.types.is_floating(there.type) and not same_software:
+        near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
+        return sum(not same for same in near)
+    return sum(a != b for a, b in zip(given, made, strict=True))
+
+
+def exposed_problems(again: Publication, solution: Ints | None, said: bytes) -> Iterator[str]:
+    """exposed.csv; of a suppressed table too large to solve, the cells that the structure fixes."""
+    if solution is not None:
+        right = exposed_csv(again.exposure, solution, again.table.count_name, again.table.measure, marked=again.card.marks_formulas) == said
+    else:
+        listed = csv.reader(io.StringIO(said.decode(), newline=""))
+        right = sum(line[-1] == STRUCTURE for line in listed) == len(again.exposure.fixed)
+    if not right:
+        yield f"{EXPOSED_FILE} is not what the kept totals expose"
+
+
+def kept_problems(again: Publication, said: bytes) -> Iterator[str]:
+    """kept.csv, whose totals were read and found right."""
+    if kept_csv(again.plan.facts.kept, again.totals, again.table.measure, marked=again.card.marks_formulas) != said:
+        yield f"{KEPT_FILE} is not written as Holdfast writes it"
+
+
+def csv_problems(again: Publication, frame: Any) -> Iterator[str]:
+    """table.csv, of which this was read and found right. Standard deviations may be those of other software, and cells exposed by the
+    values of totals are not known of every table.
+    """
+    made, first = again.frame, len(again.table.cells) + 1
+    for place in range(first, made.num_columns):
+        made = made.set_column(place, made.column_names[place], frame.column(place).cast(made.column(place).type))
+    if not is_csv_of(made, again.card.files["table.csv"].sha256, marked=again.card.marks_formulas):
+        yield "table.csv is not written as Holdfast writes it"
+
+
+def read_areas(again: Publication, area_map: bytes) -> AreasFacts | None:
+    """The areas of the folder's map; None where the file is no map of this release, or holds more than outlines and codes."""
+    try:
+        return folder_areas(area_map, again.plan, again.table)
+    except HoldfastError:
+        return None
+
+
+def page_problems(
+    again: Publication, pages: dict[str, bytes], areas: AreasFacts | None = None, view: ViewInfo | None = None
+) -> Iterator[str]:
+    """Pages that are not what this version makes of the card, with the map of the folder and what view.json says, if there are any."""
+    kept_rows = shown_rows(again.kept_rows, again.plan.facts.kept, again.table.measure)
+    made = {
+        "statement.html": statement_html(again.card, view),
+        "report.html": report_html(again.card, kept_rows, report_facts(again.plan, again.table, areas, view)),
+    }
+    for name, page in made.items():
+        if pages[name] != page.encode():
+            yield f"{name} is not the page that follows from the card, or another build of this version of Holdfast made it"
+
+
+def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> tuple[Publication, Ints | None]:
+    """(what the folder of this card should hold, a table with the published totals), from a card whose kept totals were found to add up.
+    The table is None where cells are suppressed and there are too many to find one: then what the values of the totals expose is not
+    known. Raises HoldfastError where the card cannot be that of any release.
+    """
+    constraints = card.kept.read_constraints()
     said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
-    labels = Labels(tuple(given.labels() for given in said.labels))
-    cells = replace(universe, support=said.universe, labels=labels).with_hierarchies(trees)
+    cells = replace(universe, support=said.universe, labels=said.read_labels()).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
     for name, values in columns.items():
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
-    own: dict[str, Any] = {"columns": columns, "grid": None if said.grid is None else said.grid.grid()}
-    facts = Facts(lattice(cells, constraints), constraints, said.protect, said.max_records, said.count, said.name, **own)
-    if facts.grid is not None and facts.grid.moved > card.kept.totals:
+    declared = (said.protect, said.max_records, said.count, said.name)
+    facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid))
+    if facts.measure.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
+    totals = _listed_totals(facts.kept, listed)
     if not mechanism.publishes_cells:
-        plan = decide_exposure(plan, _listed_totals(facts.kept, listed))
-    table = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
-    found = (
-        plan.exposure if table is None else exposure_after(plan.drawing.channel, [rows.totals(table) for rows in facts.kept.rows], table)
-    )
+        plan = decide_exposure(plan, totals)
+    solution = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
+    exposure = plan.exposure if solution is None else exposure_after(plan.drawing.channel, totals, solution)
     shown = None if mechanism.publishes_cells else published
-    made = ReleasedTable(cells, counts.copy(), said.count, plan.deviations, shown, found.cells, facts.grid)
-    return Recomputed(card, plan, made, table, found, listed)
+    table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.measure)
+    return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, card), solution
 
 
 def _listed_totals(kept: Kept, listed: Sequence[KeptRow]) -> list[Ints]:
@@ -248,6 +285,7 @@ def _listed_totals(kept: Kept, listed: Sequence[KeptRow]) -> list[Ints]:
         known = rows.values if isinstance(rows.values, tuple) else [rows.values or 0] * rows.count
         values = [next(totals)[2] for _ in range(rows.count)] if rows.kind == "kept" else known
         out.append(np.array(values, dtype=np.int64))
+        out[-1].setflags(write=False)
     return out
 
 

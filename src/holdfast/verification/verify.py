@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,16 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from holdfast.card.answers import measure_of
+from holdfast.card.card import Card
+from holdfast.card.problems import other_version, problems
+from holdfast.card.view import ViewInfo
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.invariants.definitions import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
-from holdfast.publication.card import Card, other_version, problems
 from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
     CARD,
@@ -41,21 +44,34 @@ from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kep
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
-from holdfast.publication.released import value_columns
-from holdfast.publication.rewritten import arrange_like, is_csv_of
+from holdfast.publication.publication import Publication, value_columns
+from holdfast.publication.rewritten import is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
-from holdfast.publication.view import VIEW, VIEW_FILE, fields_text, made_again, solver_here
+from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import unmark_frame
-from holdfast.tables.grid import AnswerGrid
 from holdfast.tables.listing import read_listed
 from holdfast.tables.machine import check_memory
+from holdfast.tables.measure import Measure
 from holdfast.tables.readers import open_source
 from holdfast.verification.inert import not_inert
 from holdfast.verification.official import compare_with
-from holdfast.verification.recompute import DECLARED, Recomputed, recompute
-from holdfast.verification.verified import Verified
+from holdfast.verification.recompute import (
+    DECLARED,
+    Verified,
+    bounds_problems,
+    card_problems,
+    csv_problems,
+    exposed_problems,
+    is_same_software,
+    is_same_version,
+    kept_problems,
+    page_problems,
+    read_areas,
+    recompute,
+    table_problems,
+)
 from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -104,11 +120,11 @@ def _holds_cell_keys(place: Path) -> bool:
 def _verify_folder(
     place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool
 ) -> Verified:
-    again, made, lines = _check_folder(place, signer)
-    card, left = again.card, tuple(_name_unchecked(place, again))
+    again, solution = _check_folder(place, signer)
+    card, left = again.card, tuple(_name_unchecked(place, again.card, solution))
     number = None
     if against is not None:
-        number, differences = compare_with(against, card, made, _plain(lines), again.plan.facts.lattice)
+        number, differences = compare_with(against, again)
         if differences:
             raise VerificationFailed(f"The release does not agree with the official totals: {_show_problems(differences)}.")
     if strict and left:
@@ -117,24 +133,27 @@ def _verify_folder(
     return Verified(
         release_id=card.release.id,
         cells=card.table.cells,
-        totals=len(lines),
+        totals=len(again.kept_rows),
         files=len(card.files),
         private=card.release.private,
         signed_by=None if signer is None else key,
         unchecked_key=key if signer is None else None,
         official_totals=number,
         suppressed=_is_suppressed(card),
-        recomputed=tuple(_made_again(again)),
+        recomputed=tuple(_made_again(card, solution)),
         left=left,
         declared=() if card.table.grid is None else DECLARED,
     )
 
 
-def read_verified(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Recomputed:
-    """A published folder that was checked as `verify` does, for who goes on working with it."""
+def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Publication:
+    """A published folder, read and verified as `verify` does: VerificationFailed, with every difference found, where it is not what its
+    card says. `signer`: a public key in PEM that must have signed the card; without it the folder may be anyone's.
+    """
     place = _check_arguments(folder, signer=signer)
     with _escape_messages():
-        return _check_folder(place, signer)[0]
+        again = _check_folder(place, signer)[0]
+        return replace(again, area_map=_content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else again
 
 
 def _check_arguments(folder: object, against: object = None, signer: object = None) -> Path:
@@ -158,8 +177,8 @@ def _escape_messages() -> Iterator[None]:
         raise
 
 
-def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Recomputed, tuple[Kept, Array], list[KeptLine]]:
-    """(what the folder holds, made again; its constraints and counts; its kept totals). VerificationFailed unless all agrees."""
+def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Publication, Array | None]:
+    """What `recompute` makes of a folder. VerificationFailed unless all agrees."""
     card = _read_card(place)
     needed = FIELD_MEMORY * card.table.cells * (len(card.table.columns) + 3)
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
@@ -168,7 +187,7 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[R
         _fail(found)
     check_signed_by(card, signer)
     frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
     try:
         made, published = _columns(card, frames)
         found = list(_table_problems(card, frames, lines, made, published))
@@ -176,10 +195,10 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[R
         found = [f"table and constraints do not fit together: {shorten(str(error), 300).rstrip('.')}"]
     if found:
         _fail(found)
-    again = _recompute_promise(card, made, published, lines)
-    if found := list(_recomputed_problems(place, again, frames)):
+    again, solution = _recompute_promise(card, made, published, lines)
+    if found := list(_recomputed_problems(place, again, solution, frames)):
         _fail(found)
-    return again, made, lines
+    return again, solution
 
 
 def _read_guarded(name: str, read: Callable[[], T]) -> T:
@@ -207,11 +226,11 @@ def _read_table(place: Path, card: Card, kind: str) -> Any:
     if len(set(frame.column_names)) < frame.num_columns:
         _fail([f"{name} has two columns of one name"])
     return _read_guarded(
-        name, lambda: _type_columns(frame, len(card.table.columns), _grid(card), most_bytes(frame.num_rows, frame.num_columns))
+        name, lambda: _type_columns(frame, len(card.table.columns), _measure(card), most_bytes(frame.num_rows, frame.num_columns))
     )
 
 
-def _type_columns(frame: Any, codes: int, grid: AnswerGrid | None, most: int) -> Any:
+def _type_columns(frame: Any, codes: int, measure: Measure, most: int) -> Any:
     """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError if
     they are not, or if the codes would fill more than `most` bytes: one long code may be repeated in many rows.
     """
@@ -219,8 +238,7 @@ def _type_columns(frame: Any, codes: int, grid: AnswerGrid | None, most: int) ->
 
     _check_codes(frame, codes, most)
     count, deviation, mark = frame.columns[codes:]
-    steps = count.cast(pa.int64()) if grid is None else grid.read_column(count)
-    read = [*frame.columns[:codes], steps, deviation.cast(pa.float64()), mark.cast(pa.bool_())]
+    read = [*frame.columns[:codes], measure.read_column(count), deviation.cast(pa.float64()), mark.cast(pa.bool_())]
     return pa.Table.from_arrays(read, names=frame.column_names)
 
 
@@ -240,7 +258,7 @@ def _check_codes(frame: Any, codes: int, most: int) -> None:
                 raise ValueError("codes are too long")
 
 
-def _recompute_promise(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> Recomputed:
+def _recompute_promise(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> tuple[Publication, Array | None]:
     try:
         return recompute(card, made[0].universe, made[1], published, _plain(lines))
     except NO_SUCH_RELEASE as error:
@@ -250,50 +268,60 @@ def _recompute_promise(card: Card, made: tuple[Kept, Array], published: Array, l
     raise VerificationFailed(f"The promise of the card cannot be made again from its fields: {shorten(said, 600)}")
 
 
-def _recomputed_problems(place: Path, again: Recomputed, frames: dict[str, Any]) -> Iterator[str]:
-    of_card = list(again.card_problems())
+def _recomputed_problems(place: Path, again: Publication, solution: Array | None, frames: dict[str, Any]) -> Iterator[str]:
+    of_card = list(card_problems(again, solution))
     yield from of_card
-    yield from again.bounds_problems()
+    yield from bounds_problems(again, solution)
     for frame in frames.values():
-        yield from again.table_problems(frame)
+        yield from table_problems(again, solution, frame)
     if "csv" in frames:
-        yield from again.csv_problems(frames["csv"])
-    yield from again.kept_problems(_content(place, again.card, KEPT_FILE))
-    yield from _read_guarded(EXPOSED_FILE, lambda: list(again.exposed_problems(_content(place, again.card, EXPOSED_FILE))))
+        yield from csv_problems(again, frames["csv"])
+    yield from kept_problems(again, _content(place, again.card, KEPT_FILE))
+    yield from _read_guarded(EXPOSED_FILE, lambda: list(exposed_problems(again, solution, _content(place, again.card, EXPOSED_FILE))))
     content = {name: _content(place, again.card, name) for name in PAGES}
     yield from (
         f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
     )
     of_view = list(_view_problems(place, again))
     yield from of_view
-    areas = again.areas(_content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else None
+    areas = read_areas(again, _content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else None
     if areas is None and MAP_FILE in again.card.files:
         yield f"{MAP_FILE} is no map of this release, or holds more than its outlines and codes"
-    elif again.same_version and not of_card and not of_view:  # of a card that is no card of a release no page can be made
-        yield from again.page_problems(content, areas, _view_fields(place, again.card))
+    elif is_same_version(again.card) and not of_card and not of_view:  # of a card that is no card of a release no page can be made
+        yield from page_problems(again, content, areas, _view_info(place, again.card))
 
 
 def _content(place: Path, card: Card, name: str) -> bytes:
     return _read_guarded(name, partial(read_plain, place / name, card.files[name].bytes))
 
 
-def _view_fields(place: Path, card: Card) -> Any:
-    """What view.json says; None where there is no view."""
+def _view_value(place: Path, card: Card) -> Any:
+    """What view.json holds; None where there is no view."""
     return None if VIEW_FILE not in card.files else _read_guarded(VIEW_FILE, lambda: parse_json(read_json_text(place / VIEW_FILE)))
 
 
-def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
+def _view_info(place: Path, card: Card) -> ViewInfo | None:
+    """What view.json says, once it was found to be one; None where there is no view."""
+    said = _view_value(place, card)
+    return None if said is None else ViewInfo.model_validate(said)
+
+
+def _view_problems(place: Path, again: Publication) -> Iterator[str]:
     """A publication view in the folder that does not follow from the table."""
     card = again.card
-    said = _view_fields(place, card)
-    if said is None:
+    if VIEW_FILE not in card.files:
         return
+    if wrong := form_problems(_view_value(place, card)):
+        yield from wrong
+        return
+    said = _view_info(place, card)
+    assert said is not None
     view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
     if view is None:
-        yield f"{VIEW_FILE} does not belong to a publication view of this release"
+        yield NO_VIEW
         return
-    wrong = list(view.file_problems(said, same_text=again.same_version, same_software=again.same_software))
-    if not wrong and _content(place, card, VIEW_FILE) != fields_text(arrange_like(said, view.to_fields())).encode():
+    wrong = list(view.file_problems(said, same_text=is_same_version(card), same_software=is_same_software(card)))
+    if not wrong and _content(place, card, VIEW_FILE) != said.to_json().encode():
         wrong.append(f"{VIEW_FILE} is not written as Holdfast writes it")
     yield from wrong
     for form in FORMATS.values():
@@ -304,7 +332,7 @@ def _view_problems(place: Path, again: Recomputed) -> Iterator[str]:
             yield f"{name} has another number of rows than the table"
             continue
         frame = _read_guarded(name, partial(_read_view, place / name, card))
-        if not _read_guarded(name, partial(view.holds_in, frame, said, same_software=again.same_software)):
+        if not _read_guarded(name, partial(view.holds_in, frame, said, same_software=is_same_software(card))):
             yield f"{name} is not the view that follows from the table"
         elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
             yield f"{name} is not written as Holdfast writes it"
@@ -318,26 +346,25 @@ def _read_view(path: Path, card: Card) -> Any:
     return unmark_frame(frame, codes) if card.marks_formulas and path.suffix == ".csv" else frame
 
 
-def _made_again(again: Recomputed) -> Iterator[str]:
+def _made_again(card: Card, solution: Array | None) -> Iterator[str]:
     yield "promise"
-    if again.totals is not None:
+    if solution is not None:
         yield "exposure"
-    yield from ("samplers", "standard deviations", *(("sentences", "pages") if again.same_version else ()))
-    if VIEW_FILE in again.card.files:
+    yield from ("samplers", "standard deviations", *(("sentences", "pages") if is_same_version(card) else ()))
+    if VIEW_FILE in card.files:
         yield "publication view"
 
 
-def _name_unchecked(place: Path, again: Recomputed) -> Iterator[str]:
-    if not again.same_version:
-        yield other_version_phrase(again.card.software["holdfast"])
-    if again.totals is None:
+def _name_unchecked(place: Path, card: Card, solution: Array | None) -> Iterator[str]:
+    if not is_same_version(card):
+        yield other_version_phrase(card.software["holdfast"])
+    if solution is None:
         yield "exposure, because counts of a large table are left out"
-    if again.card.sampler.status == "estimated":
+    if card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
-    if VIEW_FILE in again.card.files:
-        solver = _view_fields(place, again.card)["solver"]
-        if solver is not None and not (again.same_software and solver == solver_here()):
-            yield "cells and biases of the publication view beyond what must hold, because another solver found them"
+    view = _view_info(place, card)
+    if view is not None and view.solver is not None and not (is_same_software(card) and view.solver == solver_here()):
+        yield "cells and biases of the publication view beyond what must hold, because another solver found them"
 
 
 def _fail(found: list[str]) -> NoReturn:
@@ -389,7 +416,7 @@ def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[
             _fail(found)
         check_signed_by(card, signer)
         return card.release.id, _plain(
-            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _grid(card), marked=card.marks_formulas))
+            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
         )
 
 
@@ -416,11 +443,9 @@ def _listed_universe(frame: Any, card: Card) -> Universe:
     return listed if found.rows_moved else found
 
 
-def _grid(card: Card) -> AnswerGrid | None:
-    try:
-        return None if card.table.grid is None else card.table.grid.grid()
-    except InvalidParameter:
-        pass
+def _measure(card: Card) -> Measure:
+    with suppress(InvalidParameter):
+        return measure_of(card.table.grid)
     _fail([f"{CARD}: table.grid is the grid of no answers"])
 
 
@@ -438,7 +463,7 @@ def _table_problems(
     published: Array,
 ) -> Iterator[str]:
     kept, counts = made
-    grid = _grid(card)
+    measure = _measure(card)
     if f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
         yield "the table has other cells, or another order of cells, than the card says"
     first, *others = frames
@@ -454,7 +479,7 @@ def _table_problems(
     totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
     for line, (total, whole) in zip(lines, totals, strict=True):
         if whole and line.total != total:
-            here, there = (value if grid is None else grid.text(value) for value in (total, line.total))
+            here, there = map(measure.text, (total, line.total))
             yield f"{name_phrase(line.name)}: the table adds up to {here}, kept.csv says {there}"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -27,28 +28,58 @@ def _toml(name: str | Sequence[str]) -> str:
     return json.dumps(name if isinstance(name, str) or len(name) > 1 else name[0], ensure_ascii=False)
 
 
-def allocation_lines(fields: Mapping[str, Any]) -> Iterator[str]:
-    """From the fields of an allocation: the budget, what it reaches, the shares, how good they are."""
-    found = fields["goal"] == "targets"
-    yield f"{'Budget':<10} rho = {fields['rho']} for {_whom(fields['per'])}, {'found for these targets' if found else 'as given'}"
-    rows = [("level", "margin", "standard deviation", "target" if found else "")]
-    rows += [
-        (row["level"], row["margin"], f"at most {format_up(Fraction(repr(row['reached'])), 4)}", row["target"] or "")
-        for row in fields["reached"]
-    ]
+@dataclass(frozen=True)
+class ShareLine:
+    """A share of the budget, exact."""
+
+    level: str | Sequence[str]
+    margin: str | Sequence[str]
+    share: str
+
+
+@dataclass(frozen=True)
+class ReachedLine:
+    """One wanted margin: its target, exact, if there is one, and the standard deviation that it reaches, rounded up."""
+
+    level: str
+    margin: str
+    target: str | None
+    reached: float
+
+
+@dataclass(frozen=True)
+class AllocationFacts:
+    """An allocation in plain values: shares and budget exact, other numbers to six digits, those that are bounds rounded up."""
+
+    goal: str
+    rho: str
+    per: str | None
+    levels: list[ShareLine]
+    reached: list[ReachedLine]
+    within: float
+    equal_shares: float
+    run_file: str
+
+
+def allocation_lines(found: AllocationFacts) -> Iterator[str]:
+    """The budget, what it reaches, the shares, how good they are."""
+    is_found = found.goal == "targets"
+    yield f"{'Budget':<10} rho = {found.rho} for {_whom(found.per)}, {'found for these targets' if is_found else 'as given'}"
+    rows = [("level", "margin", "standard deviation", "target" if is_found else "")]
+    rows += [(row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in found.reached]
     yield from _table("Reached", rows)
-    shares = [(_name(row["level"]), _name(row["margin"]), row["share"]) for row in fields["levels"]]
+    shares = [(_name(row.level), _name(row.margin), row.share) for row in found.levels]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
-    yield f"{'Quality':<10} {_quality(fields)}"
+    yield f"{'Quality':<10} {_quality(found)}"
 
 
-def _whom(per: str) -> str:
+def _whom(per: str | None) -> str:
     return "one unit of distance" if per == DISTANCE else f"one {per}"
 
 
-def _quality(fields: Mapping[str, Any]) -> str:
-    what = {"targets": "rho", "sum": "sum of variances"}.get(fields["goal"], "largest variance")
-    over, equal = 100 * (fields["within"] - 1), fields["equal_shares"]
+def _quality(found: AllocationFacts) -> str:
+    what = {"targets": "rho", "sum": "sum of variances"}.get(found.goal, "largest variance")
+    over, equal = 100 * (found.within - 1), found.equal_shares
     beside = "equal shares do as well." if f"{equal:.3g}" == "1" else f"equal shares have one {equal:.3g} times as large."
     return f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; {beside}"
 

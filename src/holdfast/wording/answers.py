@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
-from holdfast.exact.formatting import format_short
+from holdfast.card.answers import AnswersInfo
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
+from holdfast.tables.measure import Neighbours
 from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
 from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
@@ -27,10 +29,20 @@ LARGE_COEFFICIENTS = (
 )
 
 
-def answers_fields(guarantee: Guarantee) -> dict[str, Any] | None:
-    """With the words beside them; None for counts."""
+def answers_info(guarantee: Guarantee) -> AnswersInfo | None:
+    """What one person can change, with the words beside it; None for counts."""
     answers = guarantee.answers
-    return None if answers is None else {**answers.to_fields(), "relation": "same invariants", "text": reach_sentences(guarantee)}
+    if answers is None:
+        return None
+    return AnswersInfo(
+        places=answers.places,
+        sensitivity=format_exact(answers.sensitivity),
+        reach=answers.reach,
+        on_grid=answers.on_grid,
+        neighbours=cast(Neighbours, answers.neighbours),
+        relation="same invariants",
+        text=reach_sentences(guarantee),
+    )
 
 
 def answers_relation(guarantee: Guarantee) -> str:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
-from holdfast.exact.formatting import format_given, format_short
-from holdfast.privacy.asked import DISTANCE, Asked
+from holdfast.card.promise import AskedInfo
+from holdfast.exact.formatting import format_exact, format_given, format_short
+from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import Guarantee
 
 
-def asked_fields(guarantee: Guarantee) -> dict[str, Any] | None:
+def asked_info(guarantee: Guarantee) -> AskedInfo | None:
     """What was asked for, with the words beside it; None where there is nothing to ask for."""
-    asked = guarantee.asked
-    return None if asked is None else {**asked.to_fields(), "text": asked_phrase(asked, guarantee)}
-
-
-def is_for_protected(asked: Mapping[str, Any]) -> bool:
-    """Whether these fields are a budget for what the table protects: neither per distance, nor the noise itself."""
-    return asked["per"] not in (None, DISTANCE)
+    if (asked := guarantee.asked) is None:
+        return None
+    numbers = {name: format_exact(value) for name, value in asked.numbers.items()}
+    return AskedInfo(per=asked.per, parameters=numbers, text=asked_phrase(asked, guarantee))
 
 
 def asked_phrase(asked: Asked, guarantee: Guarantee) -> str:

@@ -10,13 +10,14 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from holdfast.errors import InvalidParameter
 
 LANGUAGES = ("en",)
 """Those with a complete catalogue."""
 
-ENGLISH = "en"
+ENGLISH: Final = "en"
 
 
 @cache

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 
+from holdfast.card.promise import KeyedInfo
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.published import Gap, PublishedTables, Rescaled, Settings
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_short
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.wording.cellkey_losses import (
     ONE_ANSWER,
@@ -54,6 +55,24 @@ def meaning_sentences(losses: Losses, with_zeros: Losses | None) -> list[str]:
     """What the (epsilon, delta) of a perturbation table means and what not; `with_zeros`: where empty cells stay empty."""
     zeros = [] if with_zeros is None else zero_sentences(with_zeros)
     return [scope_sentence(losses), *plateau_sentences(losses), *zeros, limits_sentence(losses), NO_GUARANTEE]
+
+
+def keyed_info(noise: KeyedNoise | None) -> KeyedInfo | None:
+    """The figures of noise that is looked up by cell keys, as a card has them; None for other noise."""
+    if noise is None:
+        return None
+    return KeyedInfo(
+        first=noise.first,
+        last=noise.last,
+        lowest=noise.lowest,
+        highest=noise.highest,
+        variance=format_exact(noise.variance),
+        epsilon=format_exact(noise.epsilon),
+        delta=format_exact(noise.delta),
+        zero_delta=None if noise.zero_delta is None else format_exact(noise.zero_delta),
+        distance=format_exact(noise.distance),
+        other_noise=noise.other_noise,
+    )
 
 
 def keyed_sentences(noise: KeyedNoise) -> list[str]:

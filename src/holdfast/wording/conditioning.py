@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
+from holdfast.card.promise import ConditioningInfo
 from holdfast.exact.formatting import format_exact, format_short, format_up
 from holdfast.privacy.guarantee import Conditioning, Guarantee, Promise
 from holdfast.wording.exposure import columns_sentence
@@ -18,13 +18,22 @@ _BASES = {
 }
 
 
-def conditioning_fields(guarantee: Guarantee) -> dict[str, Any] | None:
-    """The fields with the sentence about posteriors beside them."""
+def conditioning_info(guarantee: Guarantee) -> ConditioningInfo | None:
+    """What conditioning costs, with the sentence about posteriors beside it; None where the law is not conditioned."""
     found = guarantee.conditioning
     if found is None:
         return None
     lead = guarantee.per_person() or guarantee.per_smallest_secret()
-    return {**found.to_fields(), "why": _BASES[found.basis], "posterior": " ".join(posterior_sentences(guarantee, lead))}
+    return ConditioningInfo(
+        rate=format_exact(found.rate),
+        gamma=format_exact(found.gamma),
+        basis=found.basis,
+        blocks=found.blocks,
+        disrupted=found.disrupted,
+        destroyed=found.destroyed,
+        why=_BASES[found.basis],
+        posterior=" ".join(posterior_sentences(guarantee, lead)),
+    )
 
 
 def conditioning_sentences(guarantee: Guarantee, lead: Promise) -> list[str]:

@@ -7,6 +7,18 @@ from collections.abc import Iterator, Sequence
 from holdfast.channels.layout import LevelError
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_three
+from holdfast.mechanisms.registry import MECHANISMS
+
+
+def is_unbiased(mechanism: str) -> bool:
+    """True if the mechanism of this name is known to be unbiased in every cell."""
+    return mechanism in MECHANISMS and MECHANISMS[mechanism].is_unbiased
+
+
+def has_long_tails(mechanism: str) -> bool:
+    """True if the noise of the mechanism of this name is known to be made of Laplace noise."""
+    return mechanism in MECHANISMS and MECHANISMS[mechanism].has_long_tails
+
 
 _BASES = {
     "exact": "exact",

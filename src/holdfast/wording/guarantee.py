@@ -4,34 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
-from holdfast.exact.formatting import format_short
+from holdfast.card.promise import ChainBlocks, CostAt, CostInfo, GuaranteeInfo, RelationInfo, SmallestSecret
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.guarantee import Guarantee, Promise, Relation
-from holdfast.wording.answers import answers_fields, answers_relation, answers_sentences
-from holdfast.wording.budget import asked_fields, asked_sentence, budget_why, requested_sentence
-from holdfast.wording.cellkey import keyed_sentences
-from holdfast.wording.conditioning import conditioning_fields, conditioning_sentences
+from holdfast.privacy.guarantee import ChainFacts, Guarantee, Promise, Relation
+from holdfast.wording.answers import answers_info, answers_relation, answers_sentences
+from holdfast.wording.budget import asked_info, asked_sentence, budget_why, requested_sentence
+from holdfast.wording.cellkey import keyed_info, keyed_sentences
+from holdfast.wording.conditioning import conditioning_info, conditioning_sentences
 from holdfast.wording.exposure import named_sentences
 from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
 from holdfast.wording.samplers import chain_error_sentences
 from holdfast.wording.zeros import zeros_source
 
 
-def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
-    """The fields with the sentences beside them, for cards and `--json`."""
-    return {
-        **guarantee.to_fields(),
-        "asked": asked_fields(guarantee),
-        "why": budget_why(guarantee),
-        "relation": relation_phrase(guarantee.relation) if guarantee.answers is None else answers_relation(guarantee),
-        "conditioning": conditioning_fields(guarantee),
-        "answers": answers_fields(guarantee),
-        "status_note": chain_error_sentences(guarantee),
-        "sentences": guarantee_sentences(guarantee),
-        "text": guarantee_paragraph(guarantee),
-    }
+def guarantee_info(guarantee: Guarantee) -> GuaranteeInfo:
+    """The promise as a card has it: its numbers as texts, with the sentences beside them."""
+    person, secret = guarantee.per_person(), guarantee.per_smallest_secret()
+    return GuaranteeInfo(
+        asked=asked_info(guarantee),
+        kind=guarantee.kind,
+        parameters=guarantee.parameters,
+        distance=guarantee.distance.name,
+        squared=guarantee.distance.is_squared,
+        protect=guarantee.protect,
+        max_records=guarantee.max_records,
+        relation=relation_phrase(guarantee.relation) if guarantee.answers is None else answers_relation(guarantee),
+        relation_fields=RelationInfo(**guarantee.relation.to_fields()),
+        status=guarantee.status,
+        status_note=chain_error_sentences(guarantee),
+        chains=tuple(map(_chain_info, guarantee.chains)),
+        conditioning=conditioning_info(guarantee),
+        answers=answers_info(guarantee),
+        keyed=keyed_info(guarantee.keyed),
+        per_distance=CostInfo.of(guarantee.per_distance()),
+        per_person=None if person is None or guarantee.person is None else CostAt.of(person, distance=_exact(guarantee.person)),
+        smallest_secret=SmallestSecret.of(secret, distance=_exact(guarantee.smallest_secret), found=guarantee.smallest_secret_status),
+        why=budget_why(guarantee),
+        sentences=tuple(guarantee_sentences(guarantee)),
+        text=guarantee_paragraph(guarantee),
+    )
+
+
+def _exact(distance: int | Fraction) -> int | str:
+    """A whole number, or the text of a fraction."""
+    return int(distance) if distance == int(distance) else format_exact(distance)
+
+
+def _chain_info(chain: ChainFacts) -> ChainBlocks:
+    return ChainBlocks(
+        blocks=chain.blocks,
+        cells=chain.cells,
+        kernel=chain.kernel,
+        pairs=chain.pairs,
+        largest_sweeps=chain.largest_sweeps,
+        sweeps=chain.sweeps,
+        eta=str(chain.eta),
+        shapes=chain.shapes,
+    )
 
 
 def relation_phrase(relation: Relation) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import Any
 
 from holdfast.display import printable, shorten
 from holdfast.exact.formatting import format_digits
@@ -34,39 +34,64 @@ BY_CHAIN = (
 )
 
 
-def interval_lines(fields: Mapping[str, Any]) -> list[str]:
+@dataclass(frozen=True)
+class PlainInterval:
+    """An interval in plain numbers: whole numbers as they are, others as doubles, ends rounded outwards; None for what is not finite."""
+
+    published: float | None
+    low: float | None
+    high: float | None
+    method: str
+    covered: float | None
+    doubt: float
+
+    @property
+    def says_nothing(self) -> bool:
+        return self.low is None and self.high is None
+
+
+@dataclass(frozen=True)
+class NamedIntervals:
+    """What the command was asked for: names, and for each an interval; `joint` as in `Intervals`.
+
+    nonnegative:  whether it was used that counts are not below 0; None where it cannot be.
+    """
+
+    names: tuple[str, ...]
+    intervals: tuple[PlainInterval, ...]
+    level: float
+    joint: str | None
+    nonnegative: bool | None
+
+
+def interval_lines(asked: NamedIntervals) -> list[str]:
     """What the command prints: a line for each interval, and where they come from."""
-    found = fields["intervals"]
-    shown = [_line(one) for one in found]
-    bounded = [one for one in found if not _says_nothing(one)]
-    methods = dict.fromkeys(one["method"] for one in bounded)
-    doubt = max(one["doubt"] for one in found)
-    sure = [_sure(fields)] if any(one["method"] != "kept" for one in bounded) else []  # of kept totals there is nothing to be sure of
-    below = [CUT] if fields.get("nonnegative") is False and any(one["low"] is not None and one["low"] < 0 for one in found) else []
-    return [*shown, *sure, *(METHODS[method].format(doubt=doubt) for method in methods), *below]
+    found = asked.intervals
+    bounded = [one for one in found if not one.says_nothing]
+    methods = dict.fromkeys(one.method for one in bounded)
+    doubt = max(one.doubt for one in found)
+    sure = [_sure(asked)] if any(one.method != "kept" for one in bounded) else []  # of kept totals there is nothing to be sure of
+    below = [CUT] if asked.nonnegative is False and any(one.low is not None and one.low < 0 for one in found) else []
+    return [*map(_line, asked.names, found), *sure, *(METHODS[method].format(doubt=doubt) for method in methods), *below]
 
 
-def _line(one: Mapping[str, Any]) -> str:
-    name = shorten(printable(one.get("label") or one["name"]), 200)
-    if one["method"] == "kept" and one["low"] == one["high"]:
-        number = format_digits(one["low"])
-        exact = Decimal(number.replace(",", "")) == Decimal(one["low"])
+def _line(name: str, one: PlainInterval) -> str:
+    name = shorten(printable(name), 200)
+    if one.method == "kept" and one.low is not None and one.low == one.high:
+        number = format_digits(one.low)
+        exact = Decimal(number.replace(",", "")) == Decimal(one.low)
         return f"{name}: {number}, {'exactly' if exact else 'without error but for the digits left out'}."
-    published = _end(one["published"], "not known", ROUND_HALF_EVEN)
-    if _says_nothing(one):
+    published = _end(one.published, "not known", ROUND_HALF_EVEN)
+    if one.says_nothing:
         return f"{name}: published {published}; nothing is known of the true number, because what it is divided by may be 0."
-    low, high = _end(one["low"], "no lower bound", ROUND_FLOOR), _end(one["high"], "no upper bound", ROUND_CEILING)
+    low, high = _end(one.low, "no lower bound", ROUND_FLOOR), _end(one.high, "no upper bound", ROUND_CEILING)
     return f"{name}: published {published}; the true number lies from {low} to {high}."
 
 
-def _says_nothing(one: Mapping[str, Any]) -> bool:
-    return one["low"] is None and one["high"] is None
-
-
-def _sure(fields: Mapping[str, Any]) -> str:
-    level, several = fields["level"], len(fields["intervals"]) > 1
-    if several and fields["joint"] is not None:
-        how = "by the union bound" if fields["joint"] == "union bound" else "by draws of all errors together"
+def _sure(asked: NamedIntervals) -> str:
+    level, several = asked.level, len(asked.intervals) > 1
+    if several and asked.joint is not None:
+        how = "by the union bound" if asked.joint == "union bound" else "by draws of all errors together"
         return f"All of these hold at once with probability {level:g} or more, {how}, whatever the true numbers are."
     return f"{'Each of these' if several else 'This'} holds with probability {level:g} or more, whatever the true numbers are."
 

@@ -6,17 +6,17 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_amount
 from holdfast.exposure.facts import ReleaseExposure
-from holdfast.ledger.account import Account, Balance
+from holdfast.ledger.account import Account
+from holdfast.ledger.balance import Balance, PlannedCharge
 from holdfast.ledger.chain import Event
-from holdfast.ledger.disjoint import Disjoint
-from holdfast.ledger.values import Charge, Grant, Reservation, TakenBack
+from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.values import Grant, TakenBack
 from holdfast.ledger.witness import Seen
-from holdfast.privacy.asked import Asked
 from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
@@ -75,30 +75,29 @@ def _secret(balance: Balance) -> list[str]:
     return [f"Pairs     where no {balance.protect} can change alone: {name} = {format_amount(secret)} spent{buys}"]
 
 
-def price_sentences(price: Mapping[str, Any]) -> str:
-    """What a release would cost, against what is left; from the fields of a price."""
-    if price["cost"] is None and price["problem"] is not None:
-        return f"The release would be refused: {price['problem']}"
-    name, protected, dataset = price["currency"], price["protect"], price["dataset"]
-    numbers = {key: None if price[key] is None else Fraction(price[key]) for key in ("cost", "granted", "spent", "left")}
+def price_sentences(planned: PlannedCharge) -> str:
+    """What a release would cost, against what is left."""
+    cost, name, balance = planned.cost, planned.currency, planned.balance
+    if cost is None and planned.problem is not None:
+        return f"The release would be refused: {planned.problem}"
     said = (
         "not counted: an estimate, or noise of cell keys, has no number that could be added up"
-        if numbers["cost"] is None
-        else f"{name} = {format_amount(numbers['cost'])} for one {protected}"
+        if cost is None
+        else f"{name} = {format_amount(cost)} for one {planned.protect}"
     )
-    if numbers["granted"] is not None:
-        granted = format_amount(numbers["granted"], up=False)
-        held = f"{format_amount(numbers['left'], up=False)} is left of {name} = {granted} granted to {dataset!r}"
-    elif numbers["spent"] is not None:
-        held = f"no limit is set for {dataset!r}, {name} = {format_amount(numbers['spent'])} is spent"
+    if balance is None:
+        held = f"nothing was granted to {planned.dataset!r} or spent on it yet"
+    elif balance.granted is None:
+        held = f"no limit is set for {planned.dataset!r}, {name} = {format_amount(balance.spent)} is spent"
     else:
-        held = f"nothing was granted to {dataset!r} or spent on it yet"
+        granted = format_amount(balance.granted, up=False)
+        held = f"{format_amount(planned.left, up=False)} is left of {name} = {granted} granted to {planned.dataset!r}"
     sentences = [f"{said}; {held}."]
-    if price["problem"] is not None:
-        sentences.append(f"It would be refused: {price['problem']}")
-    elif price["begun"]:
+    if planned.problem is not None:
+        sentences.append(f"It would be refused: {planned.problem}")
+    elif planned.begun:
         sentences.append(BEGUN)
-    elif not price["resumable"] and numbers["granted"] is not None:
+    elif not planned.resumable and balance is not None and balance.granted is not None:
         sentences.append(NO_KEY)
     return " ".join(sentences)
 
@@ -129,7 +128,7 @@ def compared_sentence(seen: Mapping[str, str | None], cards: int) -> str:
 
 def accepted_sentence(lost: Iterable[Seen]) -> str:
     """What was charged again when a restored ledger was accepted."""
-    names = [f"{one.release_id!r} of {one.dataset!r} ({Charge.from_fields(one.charge)})" for one in lost]
+    names = [f"{one.release_id!r} of {one.dataset!r} ({one.charge})" for one in lost]
     again = (
         "Grants that were lost must be made again; grants that were taken back after the copy was made stand, and must be taken back again."
     )
@@ -227,7 +226,7 @@ def _taken_back(given: list[TakenBack]) -> list[str]:
 
 def _disjoint(releases: Iterable[Reservation]) -> list[str]:
     """The last declarations that a release shares no person with others, and why."""
-    found = [(release.release_id, declared) for release in releases if release.counts and (declared := Disjoint.of(release.facts))]
+    found = [(release.release_id, declared) for release in releases if release.counts and (declared := release.facts.disjoint)]
     hidden = len(found) - MAX_DISJOINT
     more = f"({hidden} earlier declarations are not shown) " if hidden > 0 else ""
     return [
@@ -242,28 +241,18 @@ def _releases(releases: list[Reservation], most: int) -> list[str]:
     shown = releases[-most:]
     column = max((min(width(clean(release.release_id)), 36) for release in shown), default=0)
     for release in shown:
-        notes = _notes(release.facts)
-        state = STATES.get(release.state, release.state)
-        lines.append(
-            f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {_asked_text(release.facts)}{release.charge}{notes}"
-        )
+        asked = "" if release.facts.asked is None else f"{release.facts.asked}: "  # before what it costs
+        state, notes = STATES.get(release.state, release.state), _notes(release.facts)
+        lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {asked}{release.charge}{notes}")
     return lines
 
 
-def _asked_text(facts: Mapping[str, Any]) -> str:
-    """What was asked for, before what it costs; nothing where the ledger does not say."""
-    try:
-        return f"{Asked.from_fields(facts['asked'])}: "
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ""
-
-
-def _notes(facts: Mapping[str, Any]) -> str:
+def _notes(facts: ReleaseFacts) -> str:
     notes = []
-    if facts.get("revision_of"):
-        notes.append(f"revision of {facts['revision_of']}")
-    if facts.get("other_records"):
-        notes.append(f"other records: {clean(str(facts['other_records']))}")
+    if facts.revision_of:
+        notes.append(f"revision of {facts.revision_of}")
+    if facts.other_records:
+        notes.append(f"other records: {clean(facts.other_records)}")
     return "".join(f"; {note}" for note in notes)
 
 
@@ -293,7 +282,7 @@ def exposed_text(releases: Iterable[Reservation]) -> str | None:
 def _read_exposed(release: Reservation) -> ReleaseExposure | None:
     """What the ledger holds of it; None where it holds nothing that this version understands."""
     try:
-        return ReleaseExposure.from_fields(release.facts["exposed"])
+        return ReleaseExposure.from_fields(cast(Any, release.facts.exposed))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

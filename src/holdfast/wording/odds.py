@@ -40,6 +40,8 @@ class Guess:
     @property
     def odds(self) -> str:
         """The odds of that share, to four digits, rounded up; where delta is 0 the factor that the promise names."""
+        if not (self.epsilon or self.delta):
+            return "1"
         with precision(128):
             wrong = self._wrong()
             return "infinity" if wrong is None else format_up(enclosure((1 - wrong) / wrong).upper, 4)

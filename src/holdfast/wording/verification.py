@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
 from holdfast.display import count_of, shorten
 from holdfast.wording.cellkey import NO_GUARANTEE, NOT_PRIVATE
@@ -44,38 +44,65 @@ def signature_sentence(signed_by: str | None, unchecked_key: str | None) -> str:
     return UNSIGNED
 
 
-def verified_sentences(found: Mapping[str, Any]) -> list[str]:
-    """What was checked of a release and found in order, from the fields of a `Verified`."""
-    kept, cells = count_of(f"{found['totals']:,}", "kept total"), count_of(f"{found['cells']:,}", "cell")
-    add = "adds" if found["totals"] == 1 else "add"
-    totals = (
-        f"{kept} listed." if found["suppressed"] else f"{kept} {add} up over {cells}." if found["totals"] else f"{cells}, no kept total."
-    )
+class Checked(Protocol):
+    """What was checked of a folder and found in order: a `Verified`, as far as it is told."""
+
+    @property
+    def release_id(self) -> str: ...
+    @property
+    def cells(self) -> int: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def private(self) -> bool: ...
+    @property
+    def recomputed(self) -> tuple[str, ...]: ...
+    @property
+    def totals(self) -> int: ...
+    @property
+    def signed_by(self) -> str | None: ...
+    @property
+    def unchecked_key(self) -> str | None: ...
+    @property
+    def official_totals(self) -> int | None: ...
+    @property
+    def suppressed(self) -> bool: ...
+    @property
+    def left(self) -> tuple[str, ...]: ...
+    @property
+    def declared(self) -> tuple[str, ...]: ...
+
+
+def verified_sentences(found: Checked) -> list[str]:
+    """What was checked of a release and found in order."""
+    kept, cells = count_of(f"{found.totals:,}", "kept total"), count_of(f"{found.cells:,}", "cell")
+    add = "adds" if found.totals == 1 else "add"
+    totals = f"{kept} listed." if found.suppressed else f"{kept} {add} up over {cells}." if found.totals else f"{cells}, no kept total."
     lines = [
-        f"Release {found['release_id']}: {found['files']} files as the card says, {totals}",
-        f"Recomputed and equal: {', '.join(found['recomputed'])}.",
-        *([DECLARED] if found["declared"] else []),
-        *(f"Not compared: {text}." for text in found["left"]),
+        f"Release {found.release_id}: {found.files} files as the card says, {totals}",
+        f"Recomputed and equal: {', '.join(found.recomputed)}.",
+        *([DECLARED] if found.declared else []),
+        *(f"Not compared: {text}." for text in found.left),
     ]
-    if found["official_totals"] is not None:
-        lines.append(f"{found['official_totals']:,} official totals agree.")
-    lines.append(signature_sentence(found["signed_by"], found["unchecked_key"]))
-    if not found["private"]:
+    if found.official_totals is not None:
+        lines.append(f"{found.official_totals:,} official totals agree.")
+    lines.append(signature_sentence(found.signed_by, found.unchecked_key))
+    if not found.private:
         lines.append("NOT PRIVATE: the noise came from a test key.")
     return lines
 
 
-def cell_key_sentences(found: Mapping[str, Any]) -> list[str]:
-    """What was checked of a folder of the cell key method, and what nobody can check, from the fields of a `VerifiedCellKeys`."""
+def cell_key_sentences(found: Checked, tables: int) -> list[str]:
+    """What was checked of a folder of the cell key method, and what nobody can check."""
     return [
-        f"Tables by the cell key method, not a release with kept totals: {count_of(found['tables'], 'table')}, "
-        f"{count_of(found['cells'], 'cell')}, {found['files']} files as cellkey.json says.",
-        f"Recomputed and equal: {', '.join(found['recomputed'])}.",
+        f"Tables by the cell key method, not a release with kept totals: {count_of(tables, 'table')}, "
+        f"{count_of(found.cells, 'cell')}, {found.files} files as cellkey.json says.",
+        f"Recomputed and equal: {', '.join(found.recomputed)}.",
         "Not checked, since it needs the records and their keys: that counts are the true ones with the noise of their keys, and that keys "
         "are secret.",
         NO_GUARANTEE,
         "Not signed: cell key folders carry no signature, so nothing shows who made this one.",
-        *([] if found["private"] else [NOT_PRIVATE]),
+        *([] if found.private else [NOT_PRIVATE]),
     ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from holdfast.card.view import ViewInfo
 
 SIZES = ((0, 0), (1, 9), (10, 99), (100, 499), (500, None))
 """Size classes: from, to; None where there is no end."""
@@ -67,12 +68,12 @@ NO_BIAS = "none"
 BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
-def bias_rows(fields: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The table of biases, from the fields beside a view; empty if none were simulated. Levels have labels where columns do."""
-    called = dict(zip(fields["levels"], fields.get("level_labels", fields["levels"]), strict=True))
+def bias_rows(view: ViewInfo) -> list[tuple[str, ...]]:
+    """The table of biases; empty if none were simulated. Levels have labels where columns do."""
+    called = dict(zip(view.levels, view.level_labels or view.levels, strict=True))
     return [
-        (called.get(line["level"], line["level"]), line["size"], f"{line['units']:,}", *_bias(line["bias"], line["standard_error"]))
-        for line in fields["bias"]["lines"]
+        (called.get(line.level, line.level), line.size, f"{line.units:,}", *_bias(line.bias, line.standard_error))
+        for line in view.bias.lines
     ]
 
 
@@ -81,14 +82,14 @@ def _bias(bias: float, error: float) -> tuple[str, str]:
     return (NO_BIAS, "-") if bias == 0 == error else (f"{bias:+.3f}", f"{error:.3f}")
 
 
-def changed_sentence(fields: Mapping[str, Any]) -> str:
-    return f"{fields['changed']:,} of {fields['cells']:,} cells differ from their released count."
+def changed_sentence(view: ViewInfo) -> str:
+    return f"{view.changed:,} of {view.cells:,} cells differ from their released count."
 
 
-def view_lines(fields: Mapping[str, Any]) -> list[str]:
+def view_lines(view: ViewInfo) -> list[str]:
     """What the command prints: a sentence, and a line for each size class."""
-    out = [fields["text"], changed_sentence(fields)]
-    lines = [tuple(title.lower() for title in BIAS_HEADER), *bias_rows(fields)]
+    out = [view.text, changed_sentence(view)]
+    lines = [tuple(title.lower() for title in BIAS_HEADER), *bias_rows(view)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = ["  ".join((line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:]))) for line in lines]
-    return [*out, fields["bias"]["text"], *(shown if len(shown) > 1 else ())]
+    return [*out, view.bias.text, *(shown if len(shown) > 1 else ())]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-ZerosStatus: TypeAlias = Literal["open", "applied", "none"]
+from holdfast.card.card import ZerosStatus
 
 
 def zeros_source(totals: bool, identities: bool) -> str:

@@ -18,8 +18,8 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import Guarantee, Promise, optimal_composition, zcdp_delta, zcdp_epsilon
 from holdfast.privacy.conversions import short_up
-from holdfast.research.accounting import ComposedPromise, compose, parallel, pld, zcdp_epsilon_optimal
-from holdfast.research.accounting.composition import PLD, Rate
+from holdfast.research.accounting import GaussianPromise, compose, parallel, pld, zcdp_epsilon_optimal
+from holdfast.research.accounting.composition import PLD
 from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
 from holdfast.wording import describe
 from tests.examples import examples
@@ -33,7 +33,7 @@ def test_pure_parts_against_all_outcomes() -> None:
     for _ in range(12):
         epsilons = [Fraction(chooser.randint(1, 200), 100) for _ in range(chooser.randint(2, 8))]
         delta = Fraction(1, 10 ** chooser.randint(1, 8))
-        bounds = compose(*map(ComposedPromise.pure, epsilons)).at(delta)
+        bounds = compose(*map(Promise.pure, epsilons)).at(delta)
         assert {bound.method for bound in bounds.found} >= {"sum", "equal parts", "zcdp, Proposition 7", PLD}
         for bound in bounds.found:
             with precision(256):
@@ -46,7 +46,7 @@ def test_pure_parts_against_all_outcomes() -> None:
 @pytest.mark.parametrize(("sigma_squared", "count"), [("4", 2), ("9/2", 3)])
 def test_discrete_gaussians_against_all_points(sigma_squared: str, count: int) -> None:
     """k discrete Gaussians on k numbers that all move by 1 are one Gaussian on Z^k along (1, ..., 1): exact by enumeration."""
-    bounds = compose(*[ComposedPromise.discrete_gaussian(sigma_squared)] * count).at("1e-4")
+    bounds = compose(*[GaussianPromise.of(sigma_squared)] * count).at("1e-4")
     identity = [[int(i == j) for j in range(count)] for i in range(count)]
     for bound in bounds.found:
         assert enumerated_delta_bounds(identity, [1] * count, sigma_squared, Fraction(bound.epsilon)).lower <= Fraction(1, 10**4)
@@ -71,7 +71,7 @@ def two_gaussians_delta(first: Fraction, second: Fraction, shift: int, epsilon: 
 
 
 def test_unlike_gaussians_against_all_points() -> None:
-    bounds = compose(ComposedPromise.discrete_gaussian(3), ComposedPromise.discrete_gaussian(7, 2)).at("1e-5")
+    bounds = compose(GaussianPromise.of(3), GaussianPromise.of(7, 2)).at("1e-5")
     with precision(200):
         for bound in bounds.found:
             assert two_gaussians_delta(Fraction(3), Fraction(7), 2, Fraction(bound.epsilon)) <= real("1e-5")
@@ -79,38 +79,38 @@ def test_unlike_gaussians_against_all_points() -> None:
 
 
 def test_same_kinds_add() -> None:
-    whole = compose(ComposedPromise.pure("1/4"), ComposedPromise.pure("1/3"))
+    whole = compose(Promise.pure("1/4"), Promise.pure("1/3"))
     assert (whole.kind, whole.epsilon, whole.rho) == ("pure", Fraction(7, 12), Fraction(1, 32) + Fraction(1, 18))
     assert whole.at(0).best.epsilon == Fraction(7, 12)
     assert whole.promise() == Promise("pure", Fraction(7, 12), Fraction(0), whole.rho)
-    concentrated = compose(ComposedPromise.zcdp("1/10"), ComposedPromise.pure("1/2"))
+    concentrated = compose(Promise.zcdp("1/10"), Promise.pure("1/2"))
     assert (concentrated.kind, concentrated.epsilon, concentrated.rho) == ("zcdp", None, Fraction(9, 40))
     assert concentrated.at("1e-6", pld=False).best.epsilon == zcdp_epsilon_optimal("9/40", "1e-6")
-    approximate = compose(ComposedPromise.approximate("1/2", "1e-6"), ComposedPromise.approximate("1/4", "1e-7"))
+    approximate = compose(Promise.approximate("1/2", "1e-6"), Promise.approximate("1/4", "1e-7"))
     assert (approximate.kind, approximate.rho, approximate.fixed_delta) == ("approximate", None, Fraction(11, 10**7))
     (bound,) = [bound for bound in approximate.at("2e-6", pld=False).found if bound.method == "sum"]
     assert bound.epsilon == Fraction(3, 4)
 
 
 def test_which_bound_wins() -> None:
-    assert compose(*[ComposedPromise.pure("1/10")] * 30).at("1e-8").best.method == "equal parts"
-    assert compose(*[ComposedPromise.pure("1/10")] * 30).at("1e-8").best.epsilon == optimal_composition("1/10", 0, 30, "1e-8")
-    assert compose(ComposedPromise.pure(3), ComposedPromise.pure("1/100")).at("1e-30").best.method in ("sum", "equal parts")
-    assert compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(60)).at("1e-8").best.method == PLD
-    assert compose(ComposedPromise.zcdp("1/10")).at("1e-8").best.method == "zcdp, optimal conversion"
-    assert compose(*[ComposedPromise.discrete_gaussian(50)] * 10).at("1e-8").best.method == "equal Gaussians"
+    assert compose(*[Promise.pure("1/10")] * 30).at("1e-8").best.method == "equal parts"
+    assert compose(*[Promise.pure("1/10")] * 30).at("1e-8").best.epsilon == optimal_composition("1/10", 0, 30, "1e-8")
+    assert compose(Promise.pure(3), Promise.pure("1/100")).at("1e-30").best.method in ("sum", "equal parts")
+    assert compose(GaussianPromise.of(50), GaussianPromise.of(60)).at("1e-8").best.method == PLD
+    assert compose(Promise.zcdp("1/10")).at("1e-8").best.method == "zcdp, optimal conversion"
+    assert compose(*[GaussianPromise.of(50)] * 10).at("1e-8").best.method == "equal Gaussians"
 
 
 def test_zcdp_alone_never_becomes_a_loss_distribution() -> None:
     """A rho without a law: the pure part goes to dp-accounting, the rho gets half of delta by Renyi divergences."""
-    bounds = compose(ComposedPromise.zcdp("1/10"), ComposedPromise.pure("1/3")).at("1e-6")
+    bounds = compose(Promise.zcdp("1/10"), Promise.pure("1/3")).at("1e-6")
     (bound,) = [bound for bound in bounds.found if bound.method == PLD]
     assert bound.epsilon >= zcdp_epsilon_optimal("1/10", "5e-7")
-    assert "dominate" in compose(ComposedPromise.zcdp("1/10")).at("1e-6").left_out[0]
+    assert "dominate" in compose(Promise.zcdp("1/10")).at("1e-6").left_out[0]
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(50))
+    whole = compose(GaussianPromise.of(50), GaussianPromise.of(50))
     assert "not asked" in whole.at("1e-6", pld=False).left_out[0]
     assert "floating point" in whole.at("1e-12").left_out[0]
     monkeypatch.setattr(pld, "is_installed", lambda: False)
@@ -138,7 +138,7 @@ def test_a_calibrated_gaussian_adds_up_by_its_rho() -> None:
 
 def test_approximate_beside_concentrated() -> None:
     """Its delta is taken off, its epsilon added; the same by hand."""
-    bounds = compose(ComposedPromise.approximate("1/2", "1e-7"), ComposedPromise.zcdp("1/20")).at("1e-6", pld=False)
+    bounds = compose(Promise.approximate("1/2", "1e-7"), Promise.zcdp("1/20")).at("1e-6", pld=False)
     by_hand = Fraction(1, 2) + Fraction(zcdp_epsilon("1/20", "9e-7"))
     (bound,) = [bound for bound in bounds.found if bound.method == "zcdp, Proposition 7"]
     assert by_hand <= Fraction(bound.epsilon) <= by_hand * (1 + Fraction(1, 2**50))
@@ -160,11 +160,11 @@ def test_promises_of_guarantees() -> None:
 
 
 def test_words() -> None:
-    text = describe(compose(ComposedPromise.pure("1/4"), ComposedPromise.pure("1/4")))
+    text = describe(compose(Promise.pure("1/4"), Promise.pure("1/4")))
     assert "2 releases together" in text
     assert "WARNING" not in text
-    assert "next to nothing" in describe(compose(ComposedPromise.pure(9), ComposedPromise.pure(9)))
-    assert "floating point" in describe(compose(ComposedPromise.discrete_gaussian(50), ComposedPromise.discrete_gaussian(60)), delta="1e-8")
+    assert "next to nothing" in describe(compose(Promise.pure(9), Promise.pure(9)))
+    assert "floating point" in describe(compose(GaussianPromise.of(50), GaussianPromise.of(60)), delta="1e-8")
 
 
 def test_refusals() -> None:
@@ -175,20 +175,20 @@ def test_refusals() -> None:
     with pytest.raises(InvalidParameter, match="rho"):
         compose(Promise("zcdp", 1.0, Fraction(0), None))
     with pytest.raises(InvalidParameter, match="add up"):
-        compose(ComposedPromise.approximate("1/4", "1e-6"), ComposedPromise.approximate("1/4", "1e-6")).at("1e-6")
+        compose(Promise.approximate("1/4", "1e-6"), Promise.approximate("1/4", "1e-6")).at("1e-6")
     with pytest.raises(InvalidParameter, match="used up"):
-        compose(ComposedPromise.approximate("1/4", "1e-6"), ComposedPromise.zcdp("1/4")).at("1e-6")
+        compose(Promise.approximate("1/4", "1e-6"), Promise.zcdp("1/4")).at("1e-6")
     with pytest.raises(InvalidParameter):
-        compose(ComposedPromise.zcdp("1/4")).at(0)
-    with pytest.raises(InvalidParameter, match="discrete_gaussian"):
-        compose(ComposedPromise(ComposedPromise.zcdp("1/4").promise, Fraction(3), 1))
+        compose(Promise.zcdp("1/4")).at(0)
+    with pytest.raises(InvalidParameter, match="GaussianPromise"):
+        GaussianPromise("zcdp", 1.0, Fraction(1, 10**10), Fraction(1, 4), Fraction(3), 1)
 
 
 def test_many_denominators() -> None:
     """Sums of rationals grow longer than a number may be; they are rounded up before they are converted."""
     chooser = random.Random(9)
-    parts = [ComposedPromise.zcdp(Fraction(1, chooser.randint(10**8, 10**9))) for _ in range(200)]
-    whole = compose(*parts, *[ComposedPromise.approximate("1/100", Fraction(1, chooser.randint(10**11, 10**12))) for _ in range(100)])
+    parts = [Promise.zcdp(Fraction(1, chooser.randint(10**8, 10**9))) for _ in range(200)]
+    whole = compose(*parts, *[Promise.approximate("1/100", Fraction(1, chooser.randint(10**11, 10**12))) for _ in range(100)])
     assert sum((part.rho or 0 for part in parts), Fraction(0)).denominator.bit_length() > 2000
     assert 0.3 < whole.at("1e-6").best.epsilon < whole.at("1e-6").certified_bound.epsilon < 1.1
     value = Fraction(10**700 + 1, 3**1500)
@@ -198,16 +198,16 @@ def test_many_denominators() -> None:
 
 sizes = st.fractions(min_value=Fraction(1, 1000), max_value=2, max_denominator=1000)
 kinds = st.one_of(
-    sizes.map(ComposedPromise.pure),
-    sizes.map(ComposedPromise.zcdp),
-    sizes.map(lambda e: ComposedPromise.approximate(e, "1e-9")),
-    sizes.map(ComposedPromise.discrete_gaussian),
+    sizes.map(Promise.pure),
+    sizes.map(Promise.zcdp),
+    sizes.map(lambda e: Promise.approximate(e, "1e-9")),
+    sizes.map(GaussianPromise.of),
 )
 
 
 @given(st.lists(kinds, min_size=1, max_size=6), kinds, st.integers(min_value=2, max_value=7))
 @settings(max_examples=examples(40), deadline=None)
-def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[ComposedPromise], more: ComposedPromise, digits: int) -> None:
+def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[Promise], more: Promise, digits: int) -> None:
     """Up to a millionth, by which the search for the best order may miss."""
     delta = Fraction(1, 10**digits)
     before, after = compose(*parts), compose(*parts, more)
@@ -219,17 +219,12 @@ def test_more_parts_cost_more_and_more_delta_costs_less(parts: list[ComposedProm
 
 
 def test_parallel_takes_the_largest() -> None:
-    def l1(epsilon: str) -> Rate:
-        return Rate("pure", L1, epsilon=Fraction(epsilon))
-
-    assert parallel(l1("1/4"), l1("1/3"), l1("1/10")).epsilon == Fraction(1, 3)
-    assert parallel(Rate("zcdp", L2, rho=Fraction(1, 9)), Rate("zcdp", L2, rho=Fraction(1, 8))).rho == Fraction(1, 8)
-    both = parallel(*(Rate("approximate", L1, Fraction(e), None, Fraction(d)) for e, d in (("1/4", "1e-9"), ("1/5", "1e-8"))))
-    assert (both.epsilon, both.delta) == (Fraction(1, 4), Fraction(1, 10**8))
-    guarantee = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 100), smallest_secret=2, person=2)
-    assert str(parallel(guarantee)) == "zcdp in l2: rho = 0.01"
-    made = Guarantee(smallest_secret=2, person=2, **parallel(guarantee, guarantee).parameters())
-    assert made == guarantee
+    assert parallel(L1, *map(Promise.pure, ("1/4", "1/3", "1/10"))) == Promise.pure("1/3")
+    assert parallel(L2, Promise.zcdp("1/9"), Promise.zcdp("1/8")).rho == Fraction(1, 8)
+    both = parallel(L1, Promise.approximate("1/4", "1e-9"), Promise.approximate("1/5", "1e-8"))
+    assert both == Promise.approximate("1/4", "1e-8")
+    unit = Guarantee(kind="zcdp", distance=L2, rho=Fraction(1, 100), smallest_secret=2, person=2).per_distance()
+    assert parallel(L2, unit, unit) == unit
 
 
 @given(st.lists(st.tuples(sizes, st.lists(st.integers(-5, 5), min_size=1, max_size=4)), min_size=1, max_size=4))
@@ -237,9 +232,8 @@ def test_parallel_holds_for_every_difference(parts: list[tuple[Fraction, list[in
     """The inequalities of the module, on differences of tables, in rationals and (pure l2) in squares."""
     whole = [entry for _, v in parts for entry in v]
     for distance in (L1, L2):
-        pure = parallel(*(Rate("pure", distance, epsilon=size) for size, _ in parts)).epsilon
-        rho = parallel(*(Rate("zcdp", distance, rho=size) for size, _ in parts)).rho
-        assert pure is not None
+        pure = Fraction(parallel(distance, *(Promise.pure(size) for size, _ in parts)).epsilon)
+        rho = parallel(distance, *(Promise.zcdp(size) for size, _ in parts)).rho
         assert rho is not None
         if distance == L1:
             assert sum(size * sum(map(abs, v)) for size, v in parts) <= pure * sum(map(abs, whole))
@@ -261,18 +255,17 @@ def test_parallel_deltas_of_definition_2(parts: list[tuple[Fraction, int]]) -> N
 
 def test_parallel_in_l2_is_not_the_largest() -> None:
     """Two sets that change together in l2 cost more than the larger epsilon: the root of the sum of squares, attained."""
-    rate = parallel(Rate("pure", L2, epsilon=Fraction(3)), Rate("pure", L2, epsilon=Fraction(4)))
-    assert rate.epsilon is not None
-    assert Fraction(5) <= rate.epsilon <= Fraction(5) + Fraction(1, 10**9)  # v = (3, 4): 3 * 3 + 4 * 4 = 5 |v|
+    unit = parallel("l2", Promise.pure(3), Promise.pure(4))
+    assert Fraction(5) <= unit.epsilon <= Fraction(5) + Fraction(1, 10**9)  # v = (3, 4): 3 * 3 + 4 * 4 = 5 |v|
     with pytest.raises(InvalidParameter, match="l2"):
-        parallel(*[Rate("approximate", L2, Fraction(1), None, Fraction(1, 10))] * 2)
+        parallel(L2, *[Promise.approximate(1, "1/10")] * 2)
     with pytest.raises(InvalidParameter, match="one kind"):
-        parallel(Rate("pure", L1, epsilon=Fraction(1)), Rate("zcdp", L1, rho=Fraction(1)))
+        parallel(L1, Promise.pure(1), Promise.zcdp(1))
     with pytest.raises(InvalidParameter):
-        parallel()
+        parallel(L1)
 
 
 def test_delta_of_the_reported_epsilon_is_kept() -> None:
     for rho in ("1/100", "1/3", "2"):
-        epsilon = compose(ComposedPromise.zcdp(rho)).at("1e-7", pld=False).found[0].epsilon
+        epsilon = compose(Promise.zcdp(rho)).at("1e-7", pld=False).found[0].epsilon
         assert zcdp_delta(rho, Fraction(epsilon)) <= 1e-7 * (1 + 1e-12)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.privacy import optimal_composition_delta_bounds
-from holdfast.research.accounting import ComposedPromise, compose
+from holdfast.privacy import Promise, optimal_composition_delta_bounds
+from holdfast.research.accounting import GaussianPromise, compose
 from holdfast.research.accounting.pld import EqualGaussians, EqualPromises, _root_down, allowance, pld_epsilon
 
 
@@ -59,8 +59,8 @@ def test_never_below_its_lower_bound_and_near_it_on_gaussians(gaussian_only: boo
     furthest = 0.0
     for seed in range(100):
         pures, gaussians, delta = random_case(seed, gaussian_only)
-        parts = [ComposedPromise.pure(e) for e, n in pures.items() for _ in range(n)]
-        parts += [ComposedPromise.discrete_gaussian(v, s) for (v, s), n in gaussians.items() for _ in range(n)]
+        parts = [Promise.pure(e) for e, n in pures.items() for _ in range(n)]
+        parts += [GaussianPromise.of(v, s) for (v, s), n in gaussians.items() for _ in range(n)]
         bounds, below = compose(*parts).at(delta), lower_bound(pures, gaussians, delta)
         assert all(float(bound.epsilon) >= below - 1e-9 for bound in bounds.found), (seed, bounds, below)
         furthest = max(furthest, float(bounds.best.epsilon) / below if below > 0 else 1.0)
@@ -86,7 +86,7 @@ def test_the_allowance_covers_what_rounding_does() -> None:
         exact = optimal_composition_delta_bounds("1/32", 0, 5000, total).lower
         gaps.append(float(exact - Fraction(float(composed.get_delta_for_epsilon(float(total))))))
     assert max(gaps) < allowance(5000) / 10
-    bounds = compose(*[ComposedPromise.pure("1/32")] * 5000).at("1e-9")
+    bounds = compose(*[Promise.pure("1/32")] * 5000).at("1e-9")
     (bound,) = [bound for bound in bounds.found if not bound.certified]
     assert optimal_composition_delta_bounds("1/32", 0, 5000, Fraction(bound.epsilon)).upper <= Fraction(1, 10**9)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteLaplace
-from holdfast.research.accounting import ComposedPromise, equal_people_posterior, posterior_bound, posterior_bound_if_independent
+from holdfast.privacy import Promise
+from holdfast.research.accounting import equal_people_posterior, posterior_bound, posterior_bound_if_independent
 
 
 def test_twenty_equal_people() -> None:
@@ -75,10 +76,10 @@ def test_the_pair_bound_is_sharp_ordered_and_rounded_outwards(prior: Fraction, e
 
 
 def test_numbers_and_refusals() -> None:
-    lower, upper = posterior_bound("1/2", ComposedPromise.pure("1/4").promise)
+    lower, upper = posterior_bound("1/2", Promise.pure("1/4"))
     assert Fraction(4378, 10**4) < lower < Fraction(4379, 10**4)
     assert Fraction(5621, 10**4) < upper < Fraction(5622, 10**4)
-    for promise in (ComposedPromise.zcdp("1/4").promise, ComposedPromise.approximate("1/4", "1e-9").promise):
+    for promise in (Promise.zcdp("1/4"), Promise.approximate("1/4", "1e-9")):
         with pytest.raises(InvalidParameter, match="pure"):
             posterior_bound("1/2", promise)
     with pytest.raises(InvalidParameter):

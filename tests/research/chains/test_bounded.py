@@ -27,6 +27,7 @@ from holdfast.research.chains.bounded import (
     worst_distance,
 )
 from holdfast.samplers.bounded_block import BoundedBlock
+from tests.chains.transitions import transitions
 from tests.samplers.bounded_cases import Point, fibre, grid_sums, law
 
 HALF = Fraction(1, 2)
@@ -144,7 +145,7 @@ class TestReach:
             chain.kernel.basis,
             jump_base=Fraction(1, 2),
         )
-        reached = fractions.transitions(np.zeros(8, dtype=np.int64))
+        reached = transitions(fractions, np.zeros(8, dtype=np.int64))
         assert sum(reached.values()) == 1
         assert sorted(tuple((np.array(point) + fractions.basis @ np.array(v)).tolist()) for v, mass in reached.items() if mass) == points
 
@@ -187,7 +188,7 @@ class TestError:
             ListedMoves(moves),
         )
         start = first_table(points)
-        after = exact.transitions(np.array(start) - x)
+        after = transitions(exact, np.array(start) - x)
         weights = {y: Fraction(3, 5) ** int(abs(np.array(y) - x).sum()) for y in points}
         total = sum(weights.values())
         wanted = sum(abs(after.get(tuple((np.array(y) - x).tolist()), Fraction(0)) - w / total) for y, w in weights.items()) / 2

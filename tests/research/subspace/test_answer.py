@@ -23,6 +23,7 @@ from holdfast.research.subspace import (
     projected_laplace,
     read_query,
 )
+from tests.notebooks import notebook_page
 
 
 class Mechanism:
@@ -40,7 +41,7 @@ class TestAnswer:
         answer = floating_answer([5, 3, 2], keep=[[1, 1, 1]], sensitivity=2, mechanism=Mechanism(), key=key)
         assert answer.status == answer.guarantee.status == "floating point"
         assert "floating point, research only" in repr(answer)
-        assert "floating point, research only" in answer._repr_html_()
+        assert "floating point, research only" in notebook_page(answer)
         assert abs(answer.values.sum() - 10) < 1e-9
         assert answer.basis.startswith("Gram-Schmidt")
         with pytest.raises(InvalidParameter, match="neither saved, published nor booked"):

@@ -179,9 +179,9 @@ def test_loops_on_a_grid_are_exact_in_sums_and_as_near_as_they_say_in_exponents(
 
 def test_the_sandwich_finds_the_state_of_the_ideal_chains() -> None:
     sampler, words = CouplingLaplace.of_rows(rows_of(UNEVEN), Fraction(1, 2)), stream("ideal")
-    for base, _, first in sampler._words(3, words):
-        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
-        assert sampler._variances(base, first, words) == ideal
+    for own in sampler.take_words(3, words):
+        ideal = coalesce(sampler.form, lambda cell, time, base=own.base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        assert sampler.variances(own, words) == ideal
 
 
 def test_wider_errors_change_no_draw() -> None:

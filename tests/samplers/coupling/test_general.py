@@ -33,9 +33,9 @@ def stream(label: str) -> Words:
 @pytest.mark.parametrize(("rows", "epsilon"), [(ROW, HALF), (TWO_ROWS, Fraction(1)), (margin_rows((2, 3)), Fraction(1, 4))])
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(rows: NDArray[np.int64], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_rows(rows, epsilon), stream("ideal")
-    for base, _, first in sampler._words(2, words):
-        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
-        assert sampler._variances(base, first, words) == ideal
+    for own in sampler.take_words(2, words):
+        ideal = coalesce(sampler.form, lambda cell, time, base=own.base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        assert sampler.variances(own, words) == ideal
 
 
 @pytest.mark.parametrize("rows", [ROW, margin_rows((3, 3))])
@@ -55,8 +55,8 @@ def test_no_error_is_narrow_enough_to_be_wrong() -> None:
 @pytest.mark.parametrize("rows", [ROW, TWO_ROWS, margin_rows((3, 3))])
 def test_the_chance_in_doubles_is_as_near_the_exact_one_as_it_says(rows: NDArray[np.int64]) -> None:
     sampler, words = CouplingLaplace.of_rows(rows, HALF), stream("chance")
-    for base, taken, first in sampler._words(6, words):
-        made = sampler._try(base, taken, first, words)
+    for own in sampler.take_words(6, words):
+        made = sampler.make_try(own, words)
         with precision(160):
             exact = enclosure(sampler.chance(made.indices, made.proposal).log())
         assert abs(exact.nearest() - made.log_chance) <= made.error < 1e-8
@@ -76,16 +76,16 @@ def test_finer_factors_take_over_where_doubles_are_too_coarse(rows: NDArray[np.i
     """The coordinates come from other roundings of the same numbers: they differ only where a threshold lies between, which is rare."""
     plain = CouplingLaplace.of_rows(rows, HALF).draw(8, stream("fine"))
     finer = CouplingLaplace.of_rows(rows, HALF)
-    assert isinstance(finer._klein, DenseKlein)
-    finer._klein.most_off = -1.0
+    assert isinstance(finer.klein, DenseKlein)
+    finer.klein.most_off = -1.0
     assert np.array_equal(finer.draw(8, stream("fine")), plain)
 
 
 def test_finer_factors_that_are_too_coarse_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 24 binary places in place of 256 nothing would bound the accept step."""
     sampler = CouplingLaplace.of_rows(ROW, HALF)
-    assert isinstance(sampler._klein, DenseKlein)
-    sampler._klein.most_off = -1.0
+    assert isinstance(sampler.klein, DenseKlein)
+    sampler.klein.most_off = -1.0
     monkeypatch.setattr("holdfast.samplers.coupling.klein_step.FINE_BITS", 24)
     with pytest.raises(InternalError, match="too coarse"):
         sampler.draw(1, stream("coarse"))
@@ -113,7 +113,7 @@ def test_a_slightly_wrong_law_would_fail() -> None:
     sampler, words = CouplingLaplace.of_rows(ROW, HALF), stream("power")
     kept: list[NDArray[np.int64]] = []
     while len(kept) < 9000:
-        kept += [sampler._try(base, taken, first, words).proposal.z for base, taken, first in sampler._words(9000 - len(kept), words)]
+        kept += [sampler.make_try(own, words).proposal.z for own in sampler.take_words(9000 - len(kept), words)]
     assert _score_categories(counted(np.array(kept), HALF), enumerated(ROW, HALF, 40)).p_value < ALPHA
 
 
@@ -155,6 +155,6 @@ def test_the_pilot_finds_the_acceptance_of_the_draws() -> None:
     exponents = sampler.pilot_exponents(300, stream("pilot"))
     assert 0.75 < float(np.exp(-exponents / 1024).mean()) < 0.9
     plain = sampler.pilot_exponents(4, stream("pilot"))
-    assert isinstance(sampler._klein, DenseKlein)
-    sampler._klein.most_off = -1.0  # doubles say nothing of these tries: balls do
+    assert isinstance(sampler.klein, DenseKlein)
+    sampler.klein.most_off = -1.0  # doubles say nothing of these tries: balls do
     assert np.abs(sampler.pilot_exponents(4, stream("pilot")) - plain).max() <= 1

@@ -40,9 +40,9 @@ def some_states(form: GridForm, count: int, label: str) -> list[list[int]]:
 @pytest.mark.parametrize(("axes", "epsilon"), [((3, 2), Fraction(1)), ((3, 4), QUARTER)])
 def test_the_sandwich_finds_the_state_of_the_ideal_chains(axes: tuple[int, int], epsilon: Fraction) -> None:
     sampler, words = CouplingLaplace.of_grid(axes, epsilon), stream("ideal")
-    for base, _, first in sampler._words(2, words):
-        ideal = coalesce(sampler.form, lambda cell, time, base=base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
-        assert sampler._variances(base, first, words) == ideal
+    for own in sampler.take_words(2, words):
+        ideal = coalesce(sampler.form, lambda cell, time, base=own.base: SweepUniform(words, base + cell, time))  # type: ignore[misc]
+        assert sampler.variances(own, words) == ideal
 
 
 def test_wider_errors_change_no_draw() -> None:
@@ -55,14 +55,14 @@ def test_atoms_after_the_table_of_the_loops_are_found_by_the_reference(monkeypat
     """Loops that leave out one atom in a hundred, in place of one in 2^62, give the same states; an open step there ends too."""
     plain = CouplingLaplace.of_grid((2, 2), HALF)
     words = stream("beyond")
-    tries = [(base, first, plain._variances(base, first, words)) for base, _, first in plain._words(18, words)]
+    tries = [(own, plain.variances(own, words)) for own in plain.take_words(18, words)]
     monkeypatch.setattr("holdfast.samplers.coupling.forms.LEFT_OUT", 2.0**-6)
     for slack in (0.0, 2.0**-5):
         short = CouplingLaplace.of_grid((2, 2), HALF, slack=slack)
         assert isinstance(short.form, GridForm)
-        assert short.form.atoms <= max(max(state) for _, _, state in tries)
-        for base, first, state in tries:
-            assert short._variances(base, first, words) == state
+        assert short.form.atoms <= max(max(state) for _, state in tries)
+        for own, state in tries:
+            assert short.variances(own, words) == state
 
 
 def test_conductances_and_determinants_are_those_of_the_matrix() -> None:
@@ -99,19 +99,19 @@ def test_the_correction_is_above_the_truth(rows: int, columns: int, window: int,
 def test_the_margin_costs_less_than_one_try_in_a_thousand(axes: tuple[int, int], epsilon: Fraction) -> None:
     """And doubles still meet both certificates."""
     sampler, words = CouplingLaplace.of_grid(axes, epsilon), stream("margin")
-    assert sampler._klein.xi * sampler.form.dimension < 1 / 1000
-    for base, taken, first in sampler._words(5, words):
-        assert sampler._try(base, taken, first, words).error < 1e-8
+    assert sampler.klein.xi * sampler.form.dimension < 1 / 1000
+    for own in sampler.take_words(5, words):
+        assert sampler.make_try(own, words).error < 1e-8
 
 
 def test_parameters_of_coordinates_are_as_near_the_ideal_as_certified() -> None:
     """Centres and stretched variances from the compiled loop against rationals."""
     sampler, words = CouplingLaplace.of_grid((5, 4), QUARTER), stream("parameters")
     assert isinstance(sampler.form, GridForm)
-    assert isinstance(sampler._klein, GridKlein)
-    xi = Fraction(sampler._klein.xi)
-    for base, taken, first in sampler._words(2, words):
-        made = sampler._try(base, taken, first, words)
+    assert isinstance(sampler.klein, GridKlein)
+    xi = Fraction(sampler.klein.xi)
+    for own in sampler.take_words(2, words):
+        made = sampler.make_try(own, words)
         taus = [sampler.form.mixture.tau(j) for j in made.indices]
         grid = [taus[i * 4 : i * 4 + 4] for i in range(5)]
         table = made.proposal.z.reshape(5, 4).tolist()
@@ -124,15 +124,15 @@ def test_parameters_of_coordinates_are_as_near_the_ideal_as_certified() -> None:
 def test_rationals_take_over_where_a_certificate_fails() -> None:
     plain = CouplingLaplace.of_grid((3, 4), HALF).draw(5, stream("rational"))
     doubtful = CouplingLaplace.of_grid((3, 4), HALF)
-    assert isinstance(doubtful._klein, GridKlein)
-    doubtful._klein.tolerance = -1.0
+    assert isinstance(doubtful.klein, GridKlein)
+    doubtful.klein.tolerance = -1.0
     assert np.array_equal(doubtful.draw(5, stream("rational")), plain)
 
 
 def test_the_chance_in_doubles_is_as_near_the_exact_one_as_it_says() -> None:
     sampler, words = CouplingLaplace.of_grid((4, 4), HALF), stream("chance")
-    for base, taken, first in sampler._words(5, words):
-        made = sampler._try(base, taken, first, words)
+    for own in sampler.take_words(5, words):
+        made = sampler.make_try(own, words)
         with precision(160):
             exact = enclosure(sampler.chance(made.indices, made.proposal).log())
         assert abs(exact.nearest() - made.log_chance) <= made.error < 1e-8
@@ -199,12 +199,12 @@ def test_restarting_slow_tries_would_bias_the_law() -> None:
     zeros, kept = 0, 0
     full = CouplingLaplace.of_grid((2, 2), HALF).draw(6000, stream("no restart"))
     while kept < 6000:
-        for base, taken, first in sampler._words(6000 - kept, words):
-            ended, state, _ = sampler.form.back(first[-2:], np.full((2, 4), -1), 0.0)
+        for own in sampler.take_words(6000 - kept, words):
+            ended, state, _ = sampler.form.back(own.first[-2:], np.full((2, 4), -1), 0.0)
             if ended != 0:
                 continue
-            made = sampler._weigh([int(j) for j in state], sampler._klein.propose(state, taken[4:-2], base + 4, words))
-            if sampler._accepts(made, taken, base, words):
+            made = sampler.weigh([int(j) for j in state], sampler.klein.propose(state, own.taken[4:-2], own.base + 4, words))
+            if sampler.accepts(made, own, words):
                 kept, zeros = kept + 1, zeros + int(not made.proposal.z.any())
     standard_error = (0.7616 * 0.2384 / 6000) ** 0.5
     assert abs(float((full == 0).all(axis=1).mean()) - np.tanh(1.0)) < 6.5 * standard_error

@@ -37,7 +37,7 @@ def test_a_knee_behind_the_inflection_or_a_smaller_slope_is_not_certified(
 def test_the_tangent_at_the_knee_would_be_below() -> None:
     """H' still grows there: with the slope of the tangent the line would pass below H."""
     with precision(128):
-        slope, x = room._derivatives(ball(KNEE))[0], ball(Fraction(844, 100))
+        slope, x = room.log_theta_derivatives(ball(KNEE))[0], ball(Fraction(844, 100))
         assert log_theta(ball(KNEE)) + slope * (x - ball(KNEE)) < log_theta(x) < majorant(x)
 
 
@@ -53,7 +53,7 @@ def test_it_is_above_increasing_and_convex(x: Fraction, y: Fraction) -> None:
 @given(st.fractions(Fraction(1, 2), 40))
 def test_both_formulas_of_the_correction_agree(x: Fraction) -> None:
     with precision(200):
-        assert room._poisson_sum(ball(x)).overlaps(room._sum_over_integers(ball(x)))
+        assert room.log_theta_by_definition(ball(x)).overlaps(room.log_theta_by_poisson(ball(x)))
     with precision(100):
         assert float(log_theta(ball(x)).mid()) == pytest.approx(float(log_theta3(float(1 / x))), abs=1e-13)
 

@@ -42,6 +42,11 @@ class Bounded(Shape):
             if isinstance(bound, tuple) and len(set(bound)) == 1:
                 object.__setattr__(self, name, bound[0])
 
+    @classmethod
+    def of(cls, shape: Shape) -> Bounded:
+        """A shape as it is if it has bounds already, else without any."""
+        return shape if isinstance(shape, Bounded) else cls(shape, None, None)
+
     @property
     def name(self) -> str:
         return f"{self.shape.name} with bounds"
@@ -92,6 +97,9 @@ class Bounded(Shape):
 
     def matrix(self) -> Ints | None:
         return self.shape.matrix()
+
+    def kept_rows(self) -> Ints:
+        return self.shape.kept_rows()
 
     def basis(self) -> NDArray[Any]:
         return self.shape.basis()

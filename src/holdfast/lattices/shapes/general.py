@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import log
+from itertools import combinations
+from math import comb, log
 from typing import Any
 
 import numpy as np
+from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NoExactSampler, RequestTooLarge
@@ -17,16 +19,17 @@ from holdfast.lattices import algebra
 from holdfast.lattices.algebra import small_kernel_basis
 from holdfast.lattices.columns import MOST_COLUMNS
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import MAX_DENSE, Ints, Shape
+from holdfast.lattices.shapes.shape import MAX_DENSE, Floats, Ints, Shape
 from holdfast.lattices.shortest import Shortest, shortest_vector
 
 logger = logging.getLogger("holdfast")
-Floats = NDArray[np.float64]
 
 HERMITE_DIMENSION = 150
 """Free dimensions up to which a basis comes from the Hermite form. A constant: which words give which draw depends on it."""
 MOST_SEARCHED = 400
 """Different columns up to which a shortest move is searched for; beyond, 2 is a lower bound: no unit vector is a move."""
+MAX_MINORS = 5000
+"""Determinants up to which rows are tried for being unimodular."""
 LONG_DIMENSION = 200
 """Free dimensions from which preparing a sampler takes a second or more, and is announced."""
 SECONDS_AT_500 = 15
@@ -71,6 +74,17 @@ class General(Shape):
         return (self.size,)
 
     @property
+    def is_listed(self) -> bool:
+        return self.rows is not None
+
+    @property
+    def dense_dimension(self) -> int:
+        return self.dimension
+
+    def class_ends(self) -> Ints:
+        return np.cumsum(self.class_sizes)
+
+    @property
     def rank(self) -> int:
         return len(self.rows) if self.rows is not None else int(self.general_rank or 0)
 
@@ -111,6 +125,18 @@ class General(Shape):
         """
         return _class_basis(self)
 
+    def short_basis(self) -> NDArray[Any]:
+        """Differences of neighbours inside classes, and moves of class totals made at the first cells."""
+        ends = self.class_ends()
+        inside = [np.eye(1, self.size, k) - np.eye(1, self.size, k + 1) for k in range(self.size - 1) if k + 1 not in ends]
+        between = np.zeros((self.class_basis().shape[1], self.size))
+        between[:, ends - np.array(self.class_sizes)] = self.class_basis().T.astype(np.float64)
+        return np.concatenate([*inside, between]).T
+
+    def longest_move(self) -> int | None:
+        """Known if all nonzero minors of full size are equal up to sign: entries -1, 0, 1 on rank + 1 cells at most."""
+        return self.rank + 1 if _is_unimodular(self) else None
+
     def shortest(self, norm: Norm) -> Shortest | None:
         if self.dimension == 0:
             return None
@@ -136,19 +162,17 @@ class General(Shape):
         return means, values - np.repeat(means, sizes, axis=1)
 
     def project(self, values: Floats) -> Floats:
-        """Each row of values projected on the real span of the moves, in floating point: inside classes, and between them."""
+        """Inside classes, and between them."""
         means, inside = self._class_means(values)
         roots, frame = np.sqrt(np.array(self.class_sizes)), self._class_frame[0]
         between = ((means * roots) @ frame) @ frame.T / roots
         return np.asarray(inside + np.repeat(between, self.class_sizes, axis=1))
 
     def projection_diagonal(self) -> Floats:
-        """The diagonal of the projection."""
         sizes = np.array(self.class_sizes, dtype=np.float64)
         return np.repeat(1 - 1 / sizes + (self._class_frame[0] ** 2).sum(axis=1) / sizes, self.class_sizes)
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """For each row of whole coefficients whether every move leaves its sum as it is."""
         starts = np.concatenate([[0], np.cumsum(self.class_sizes)[:-1]])
         of_class = values[:, starts]
         even = (np.repeat(of_class, self.class_sizes, axis=1) == values).all(axis=1)
@@ -170,10 +194,6 @@ class General(Shape):
         """The sums of squares of `gram_schmidt_products` of single cells."""
         of_class = (self._class_frame[1] ** 2).sum(axis=1) + (np.array(self.class_sizes) > 1)
         return np.repeat(of_class, self.class_sizes)
-
-    def rounding_square(self) -> float:
-        """The square of how far rounding by classes can move a point: below one in every cell, and the Gram-Schmidt vectors."""
-        return float(self.rounding_diagonal().sum())
 
     def log_gram_determinant(self) -> float:
         rows = self.matrix()
@@ -200,6 +220,17 @@ def announce(dimension: int) -> None:
     if dimension >= LONG_DIMENSION:
         seconds = max(1, round(SECONDS_AT_500 * (dimension / 500) ** 3))
         logger.info("A block of %s free dimensions is prepared, once: about %s seconds.", dimension, seconds)
+
+
+@lru_cache(maxsize=256)
+def _is_unimodular(shape: General) -> bool:
+    """Whether all nonzero minors of full size are equal up to sign; False where there are too many to try, or rows are not listed."""
+    rows = shape.rows or ()
+    columns = sorted(set(zip(*rows, strict=True)))
+    if not rows or comb(len(columns), len(rows)) > MAX_MINORS:
+        return False
+    minors = {abs(int(fmpz_mat([list(column) for column in chosen]).det())) for chosen in combinations(columns, len(rows))}
+    return len(minors - {0}) == 1
 
 
 @lru_cache(maxsize=256)
@@ -261,17 +292,18 @@ class Whole(Shape):
 
     def reduced_basis(self) -> NDArray[Any]:
         """The same lattice, with a reduced basis of every part that has one."""
-        return self._side_by_side(lambda part: part.reduced_basis() if isinstance(part, General) else part.basis())
+        return self._side_by_side(lambda part: part.reduced_basis())
+
+    def direct_sum(self) -> tuple[Shape, ...]:
+        return self.parts
+
+    def kept_rows(self) -> Ints:
+        return algebra.block_diagonal([part.kept_rows() for part in self.parts])
 
     def _side_by_side(self, basis: Callable[[Shape], NDArray[Any]]) -> NDArray[Any]:
         if self.size * self.dimension > MAX_DENSE:
             raise RequestTooLarge(f"A basis of {self.size} cells would have {self.size * self.dimension} entries, which is refused.")
-        out = np.zeros((self.size, self.dimension), dtype=np.int64)
-        row = column = 0
-        for part in self.parts:
-            out[row : row + part.size, column : column + part.dimension] = basis(part)
-            row, column = row + part.size, column + part.dimension
-        return out
+        return algebra.block_diagonal([basis(part) for part in self.parts])
 
     def shortest(self, norm: Norm) -> Shortest | None:
         found = [shortest for part in self.parts if (shortest := part.shortest(norm)) is not None]

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.norms import Norm
 from holdfast.lattices.shapes.general import General
-from holdfast.lattices.shapes.shape import MAX_DENSE, Ints, Shape
+from holdfast.lattices.shapes.shape import MAX_DENSE, Floats, Ints, Shape
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.trees import Tree
 
 LevelVector: TypeAlias = tuple[int, ...]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,10 @@ class Levels(Shape):
         return 1 if level == 0 else self.trees[k].units(level) - self.trees[k].units(level - 1)
 
     @property
+    def cells_alike(self) -> bool:
+        return all(tree.is_even for tree in self.trees)
+
+    @property
     def rank(self) -> int:
         return self.size - self._dimension
 
@@ -117,6 +120,15 @@ class Levels(Shape):
                 part = np.kron(part, indicators if level == 0 else np.delete(indicators, tree.starts(level - 1)[:-1], axis=0))
             rows.append(part)
         return np.concatenate(rows)
+
+    def put_last(self, cell: int) -> tuple[Levels, int]:
+        """Units under one unit can be exchanged."""
+        leaves = zip(self.trees, np.unravel_index(cell, self.axes), strict=True)
+        return Levels(tuple(tree.put_last(int(leaf)) for tree, leaf in leaves), self.kept), self.size - 1
+
+    @property
+    def as_levels(self) -> Levels:
+        return self
 
     def as_general(self) -> General:
         """The same lattice by its rows, for samplers and chains that take those; NoExactSampler where they are too many to list."""
@@ -162,7 +174,6 @@ class Levels(Shape):
         return out
 
     def project(self, values: Floats) -> Floats:
-        """Each row of values projected on the real span of the moves, in floating point."""
         table = values.reshape(-1, *self.axes)
         out = table.copy()
         for s, sign in _inclusion_exclusion(self.kept):
@@ -173,7 +184,6 @@ class Levels(Shape):
         return np.asarray(out.reshape(values.shape))
 
     def projection_diagonal(self) -> Floats:
-        """The diagonal of the projection: what is left of a cell's own variance."""
         return self.projected_sums(self.depths).ravel()
 
     def projected_sums(self, t: LevelVector) -> Floats:
@@ -207,7 +217,7 @@ class Levels(Shape):
         return out
 
     def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
-        """For each row of whole coefficients whether every move leaves its sum as it is: its products with the basis, without the basis.
+        """By the products with the basis, without making it.
 
         Given:  coefficients below 2^62 / 2^axes in size.
         """
@@ -224,9 +234,6 @@ class Levels(Shape):
         return out
 
     def gram_schmidt_products(self, values: Floats) -> Floats:
-        """Each row's inner products with all Gram-Schmidt vectors b*_i, in floating point. Rounding by nearest plane adds to the variance
-        of a row's sum at most a quarter of their squares.
-        """
         out = []
         for s in self.free():
             part = values.reshape(-1, *self.axes)
@@ -236,7 +243,6 @@ class Levels(Shape):
         return np.concatenate(out, axis=1)
 
     def rounding_diagonal(self) -> Floats:
-        """The diagonal of sum b*_i b*_i^T over the Gram-Schmidt vectors: four times what nearest-plane rounding adds at most."""
         out = np.zeros(self.axes)
         for s in self.free():
             part = np.ones(())
@@ -244,10 +250,6 @@ class Levels(Shape):
                 part = np.multiply.outer(part, _gram_schmidt_squares(tree, level))
             out += part
         return out.ravel()
-
-    def rounding_square(self) -> float:
-        """sum |b*_i|^2: the square of how far nearest-plane rounding can move a point."""
-        return float(self.rounding_diagonal().sum())
 
 
 def is_below(s: LevelVector, t: LevelVector) -> bool:

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from math import log, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import UNBOUNDED, Ints, OneAxis, Shape
+from holdfast.lattices.shapes.levels import Levels, maximal
+from holdfast.lattices.shapes.shape import UNBOUNDED, Floats, Ints, OneAxis, Shape
 from holdfast.lattices.shortest import Shortest
+from holdfast.lattices.trees import Tree
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class Pinned(OneAxis):
     """As many independent kept rows as cells: zero is the only move, and the published totals tell every cell."""
 
     name = "pinned"
+    is_pinned = True
 
     @property
     def rank(self) -> int:
@@ -33,8 +38,8 @@ class Pinned(OneAxis):
     def shortest(self, norm: Norm) -> None:
         return None
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
+    def kept_rows(self) -> Ints:
+        return np.eye(self.size, dtype=np.int64)
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return values, values
@@ -51,6 +56,7 @@ class Free(OneAxis):
     """All integer vectors are moves: the lattice is Z^size, with the unit vectors as its basis and as its shortest vectors."""
 
     name = "free"
+    is_free = True
 
     @property
     def rank(self) -> int:
@@ -62,18 +68,89 @@ class Free(OneAxis):
     def shortest(self, norm: Norm) -> Shortest:
         return Shortest(norm.name, 1, None, "exact")
 
-    def log_gram_determinant(self) -> float:
-        return 0.0
-
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         return np.full_like(values, least), np.full_like(values, UNBOUNDED)
+
+    def kept_rows(self) -> Ints:
+        return np.zeros((0, self.size), dtype=np.int64)
+
+    def project(self, values: Floats) -> Floats:
+        return values
+
+    def projection_diagonal(self) -> Floats:
+        return np.ones(self.size)
+
+    def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
+        return np.asarray(~values.any(axis=1))
+
+    def rounding_square(self) -> float:
+        return 0.0  # integers stay as they are
 
     def one_can_move(self) -> bool:
         return self.size > 1
 
 
+class ZeroSums(Shape):
+    """What one sum and grids share: moves are the tables over the axes, cells times their signs, with zero sums along each axis."""
+
+    keeps_axis_sums = True
+
+    @property
+    def rank(self) -> int:
+        return self.size - prod(n - 1 for n in self.axes)
+
+    def kept_rows(self) -> Ints:
+        """The sums along the first axis, along the second, and so on."""
+        rows = []
+        for axis in range(len(self.axes)):
+            factors = [np.ones((1, n), np.int64) if k == axis else np.eye(n, dtype=np.int64) for k, n in enumerate(self.axes)]
+            rows.append(reduce(np.kron, factors))
+        return self.apply_signs(np.concatenate(rows))
+
+    @cached_property
+    def as_levels(self) -> Levels:
+        """The lattice without signs, as a product of axes with one level each."""
+        count = len(self.axes)
+        kept = maximal(tuple(int(axis != k) for axis in range(count)) for k in range(count))
+        return Levels(tuple(map(Tree.plain, self.axes)), kept)
+
+    def basis(self) -> Ints:
+        return self.apply_signs(zero_sum_basis(self.axes).T).T
+
+    def shortest(self, norm: Norm) -> Shortest:
+        return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
+
+    def longest_move(self) -> int | None:
+        """Rows and columns: a cycle through at most min(R, C) rows and as many columns."""
+        return {1: 2, 2: 2 * min(self.axes)}.get(len(self.axes))
+
+    def log_gram_determinant(self) -> float:
+        """Zero sums over n cells have determinant n, and det(G x H) = det(G)^dim(H) det(H)^dim(G) for tensor products."""
+        return sum(log(n) * (self.dimension // (n - 1)) for n in self.axes)
+
+    def project(self, values: Floats) -> Floats:
+        table = self.apply_signs(values).reshape(-1, *self.axes)
+        for axis in range(1, table.ndim):
+            table = table - table.mean(axis=axis, keepdims=True)
+        return self.apply_signs(table.reshape(values.shape))
+
+    def projection_diagonal(self) -> Floats:
+        return np.full(self.size, prod(1 - 1 / n for n in self.axes))
+
+    def are_fixed(self, values: Ints) -> NDArray[np.bool_]:
+        """All mixed differences vanish in the space of the kept rows."""
+        table = self.apply_signs(values).reshape(-1, *self.axes)
+        for axis in range(1, table.ndim):
+            table = np.diff(table, axis=axis)
+        return np.asarray(~table.reshape(len(values), -1).any(axis=1))
+
+    def rounding_square(self) -> float:
+        """Rounding is controlled: less than one a cell; by nearest plane for more than two axes."""
+        return self.size * (1.0 if len(self.axes) <= 2 else 2.0 ** len(self.axes))
+
+
 @dataclass(frozen=True)
-class Grid(Shape):
+class Grid(ZeroSums):
     """Integer tables over a product of two axes or more, each of two places or more, in row-major order; all sums along each axis are kept.
 
     basis:      products of differences e_i - e_(i+1), one for each axis. Proof: a table with zero sums along the first axis is a sum of
@@ -99,25 +176,8 @@ class Grid(Shape):
         return prod(self.axes)
 
     @property
-    def rank(self) -> int:
-        return self.size - prod(n - 1 for n in self.axes)
-
-    @property
     def fields(self) -> tuple[Any, ...]:
         return self.name, *self.axes
-
-    @property
-    def is_two_way(self) -> bool:
-        return len(self.axes) == 2
-
-    def basis(self) -> Ints:
-        return zero_sum_basis(self.axes)
-
-    def shortest(self, norm: Norm) -> Shortest:
-        return Shortest(norm.name, 2 ** len(self.axes), None, "exact")
-
-    def log_gram_determinant(self) -> float:
-        return zero_sum_log_determinant(self.axes)
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints] | None:
         if not self.is_two_way:
@@ -140,14 +200,8 @@ def zero_sum_basis(axes: Sequence[int]) -> Ints:
     return out
 
 
-def zero_sum_log_determinant(axes: Sequence[int]) -> float:
-    """ln det(B^T B): zero sums over n cells have determinant n, and det(G x H) = det(G)^dim(H) det(H)^dim(G) for tensor products."""
-    dimension = prod(n - 1 for n in axes)
-    return sum(log(n) * (dimension // (n - 1)) for n in axes)
-
-
 @dataclass(frozen=True)
-class OneSum(OneAxis):
+class OneSum(ZeroSums, OneAxis):
     """One kept row of +1 and -1 over two or more cells. Nested sums give such blocks: each set less the sets inside it.
 
     basis:      the differences e_i - e_(i+1): z with sum zero is the sum of (z_0 + ... + z_i) (e_i - e_(i+1)). Multiplying cell j by its
@@ -169,25 +223,14 @@ class OneSum(OneAxis):
             raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
 
     @property
-    def rank(self) -> int:
-        return 1
-
-    @property
     def fields(self) -> tuple[Any, ...]:
         return super().fields if self.signs is None else (*super().fields, list(self.signs))
 
+    def apply_signs(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.signs is None else values * np.array(self.signs, dtype=np.int64)
+
     def matrix(self) -> Ints | None:
-        return None if self.signs is None else np.array([self.signs], dtype=np.int64)
-
-    def basis(self) -> Ints:
-        plain = zero_sum_basis(self.axes)
-        return plain if self.signs is None else np.array(self.signs, dtype=np.int64)[:, None] * plain
-
-    def shortest(self, norm: Norm) -> Shortest:
-        return Shortest(norm.name, 2, None, "exact")
-
-    def log_gram_determinant(self) -> float:
-        return zero_sum_log_determinant(self.axes)
+        return None if self.signs is None else self.kept_rows()
 
     def bounds_given(self, values: Ints, least: int) -> tuple[Ints, Ints]:
         low = np.full_like(values, least)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import log, prod
+from math import prod
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.errors import InvalidParameter
 from holdfast.lattices.norms import Norm
-from holdfast.lattices.shapes.shape import MAX_DENSE, Ints, Shape
+from holdfast.lattices.shapes.levels import Levels, maximal
+from holdfast.lattices.shapes.plain import Free
+from holdfast.lattices.shapes.shape import Shape
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.trees import Tree
 
@@ -24,10 +26,8 @@ class Units(Shape):
     Legend: a mask S is a set of axes (bit k for axis k). `kept`: for every level of the tree from its root the masks of the margins kept
     at that level, sorted; closed under subsets, and under going up. g(S) is the deepest level at which S is kept.
 
-    rank:       cells less the sum over S of (leaves - units of level g(S)) prod_S (n_k - 1); all leaves where S is kept nowhere.
-    basis:      for each S: (one leaf less the first of its unit of level g(S), or a leaf alone) x (a place less the first) for the axes
-                in S x (the first place) for the others.
-    shortest:   2^|S|, doubled where S is kept, over the S that leave a move; in l1 and in squared l2.
+    The lattice is that of a product of hierarchies, the tree and the axes, in which (level, S) is kept for every S of the level's family;
+    that of free cells where nothing is kept.
     Proofs:     [theory R16], [theory R20].
     """
 
@@ -74,67 +74,27 @@ class Units(Shape):
         """g(S), or None where S is kept nowhere."""
         return max((level for level, family in enumerate(self.kept) if mask in family), default=None)
 
-    def _units(self, mask: int) -> Ints:
-        """How many leaves lie in each unit whose sum of S is zero; empty where S is kept nowhere."""
-        level = self.deepest(mask)
-        if level is None:
-            return np.zeros(0, dtype=np.int64)
-        return np.ones(1, dtype=np.int64) if self.tree is None else self.tree.sizes(level)
-
-    def _corner(self, mask: int) -> int:
-        return prod(n - 1 for k, n in enumerate(self.lengths) if mask >> k & 1)
-
     @cached_property
-    def _dimension(self) -> int:
-        return sum((self.leaves - len(self._units(mask))) * self._corner(mask) for mask in self.masks)
+    def _lattice(self) -> Shape:
+        trees = (*(() if self.tree is None else (self.tree,)), *map(Tree.plain, self.lengths))
+        places = [(level, *(mask >> k & 1 for k in range(len(self.lengths)))) for level, family in enumerate(self.kept) for mask in family]
+        return Levels(trees, maximal(place[self.tree is None :] for place in places)) if places else Free(self.size)
 
     @property
     def rank(self) -> int:
-        return self.size - self._dimension
+        return self._lattice.rank
 
-    def basis(self) -> Ints:
-        if self.size * self.dimension > MAX_DENSE:
-            raise RequestTooLarge(f"A basis of {self.size} cells would have {self.size * self.dimension} entries, which is refused.")
-        parts = [np.zeros((self.size, 0), dtype=np.int64)]
-        for mask in self.masks:
-            part = np.eye(self.leaves, dtype=np.int64)
-            if len(self._units(mask)):
-                first = np.repeat(np.cumsum(self._units(mask)) - self._units(mask), self._units(mask))
-                part[first, np.arange(self.leaves)] -= 1
-                part = part[:, first != np.arange(self.leaves)]
-            for k, n in enumerate(self.lengths):
-                contrasts = np.eye(n, dtype=np.int64)
-                contrasts[0, 1:] -= 1
-                part = np.kron(part, contrasts[:, 1:] if mask >> k & 1 else contrasts[:, :1])
-            parts.append(part)
-        return np.concatenate(parts, axis=1)
+    def basis(self) -> NDArray[Any]:
+        return self._lattice.basis()
 
     def shortest(self, norm: Norm) -> Shortest | None:
-        moves = [
-            2 ** mask.bit_count() * (2 if len(self._units(mask)) else 1) for mask in self.masks if len(self._units(mask)) < self.leaves
-        ]
-        return Shortest(norm.name, min(moves), None, "exact") if moves else None
+        return self._lattice.shortest(norm)
 
     def log_gram_determinant(self) -> float:
-        """By the squared Gram-Schmidt lengths, which multiply: n for each contrast lattice of n places, 1/n for a first place alone."""
-        total = 0.0
-        for mask in self.masks:
-            units, corner = self._units(mask), self._corner(mask)
-            free = self.leaves - len(units)
-            total += corner * float(np.log(units).sum())
-            for k, n in enumerate(self.lengths):
-                total += free * (corner // (n - 1) * log(n) if mask >> k & 1 else -corner * log(n))
-        return total
+        return self._lattice.log_gram_determinant()
 
-    def one_can_move(self) -> bool:
-        """Within a leaf where some axis is in no kept margin; else between two leaves of a unit below which nothing is kept."""
-        used = 0
-        for mask in self.kept[0]:
-            used |= mask
-        if used != (1 << len(self.lengths)) - 1:
-            return True
-        deepest = max((level for level, family in enumerate(self.kept) if family), default=0)
-        return self.tree is not None and int(self.tree.sizes(deepest).max()) > 1
+    def one_can_move(self) -> bool | None:
+        return self._lattice.one_can_move()
 
 
 def every_pattern(shape: Units) -> list[tuple[int, int]]:

@@ -1,4 +1,6 @@
-"""Standard deviations by level or by margin: a dot at the median, a line from the smallest to the largest; what is exact is black."""
+"""Errors by level or by margin. Standard deviations: a dot at the median, a line from the smallest to the largest; what is exact is black.
+Shares of published numbers by their relative standard deviation: one bar for each level, darker where more is noise.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,36 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from holdfast.exact.formatting import format_deviation, format_number
-from holdfast.report.figures.facts import SpreadFacts
+from holdfast.exact.formatting import format_deviation, format_number, format_percent
+from holdfast.report.figures.facts import LIMITS, SharesFacts, SpreadFacts
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import HALO, INK, MAIN, WIDTH, Place, axis_below, cut, dot, label, line, picture, spread_scale, width_of
+from holdfast.report.figures.svg import (
+    HALO,
+    INK,
+    MAIN,
+    RAMP,
+    WIDTH,
+    Place,
+    axis_below,
+    box,
+    cut,
+    dot,
+    label,
+    line,
+    linear,
+    picture,
+    spread_scale,
+    width_of,
+)
 from holdfast.report.markup import join, tag
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import error_text, level_by_margin, spread_text
+from holdfast.wording.figures import class_text, error_text, level_by_margin, level_text, relative_header, relative_text, spread_text
 
 LEFT, TOP, ROW = 8, 6, 30
 END = WIDTH - 16
+SHARES_ROW, HIGH, KEY = 38, 14, 16
+SHADES = ("#ffffff", *RAMP)
+"""Numbers without noise are white."""
 
 
 def error_figure(say: Sentences, kind: str, spreads: Sequence[SpreadFacts], basis: str, noun: str = "count") -> Figure:
@@ -55,3 +77,48 @@ def _data(say: Sentences, spread: SpreadFacts) -> tuple[str, ...]:
         format_number(spread.units),
         *(say("page.not_known") if value is None else format_deviation(value) if value else say("page.exact") for value in figures),
     )
+
+
+def relative_figure(say: Sentences, shares: Sequence[SharesFacts], noun: str = "count") -> Figure:
+    """The share of published numbers by their relative standard deviation: one bar for each level, darker where more is noise. One level or
+    more.
+    """
+    told = say.nouns(noun)
+    title = say("figures.relative_title", **told)
+    text = relative_text(say, shares, LIMITS)
+    base = TOP + SHARES_ROW * len(shares)
+    across = linear(0.0, 1.0, LEFT, END)
+    rows = [piece for place, found in enumerate(shares) for piece in _shares_row(say, found, TOP + SHARES_ROW * place, across)]
+    axis = axis_below(linear(0, 100, LEFT, END), [0, 25, 50, 75, 100], TOP, base, say("figures.share_axis", **told))
+    keys = _keys(say, base + 50)
+    svg = picture("relative-errors", title, text, base + 50 + KEY + 8, *axis, *rows, *keys)
+    data = tuple(
+        (
+            level_text(say, found.name),
+            format_number(found.numbers),
+            *(format_percent(found.above(place) / (found.numbers or 1)) for place in range(len(LIMITS))),
+        )
+        for found in shares
+    )
+    return Figure(
+        "relative-errors", title, svg, say("figures.relative_caption", **told), text, relative_header(say, LIMITS), data, say.language
+    )
+
+
+def _shares_row(say: Sentences, found: SharesFacts, y: float, across: Place) -> list[Markup]:
+    out = [label(cut(say("figures.units", name=level_text(say, found.name), count=found.numbers), WIDTH - LEFT - 8), LEFT, y + 13, **HALO)]
+    begin = 0
+    for count, shade in zip((found.exact, *found.classes), SHADES, strict=True):
+        if count:
+            start, end = across(begin / found.numbers), across((begin + count) / found.numbers)
+            out.append(box(start, y + 19, end - start, HIGH, fill=shade, stroke=INK, stroke_width="0.6"))
+        begin += count
+    return out
+
+
+def _keys(say: Sentences, y: float) -> list[Markup]:
+    out: list[Markup] = []
+    for place, (shade, text) in enumerate(zip(SHADES, class_text(say, LIMITS), strict=True)):
+        x, line = LEFT + 115 * (place % 3), y + KEY * (place // 3)
+        out += [box(x, line - 9, 11, 11, fill=shade, stroke=INK, stroke_width="0.6"), label(text, x + 16, line)]
+    return out

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from holdfast.card.view import ViewInfo
 
 Law = Sequence[tuple[int, float]]
 LIMITS = (0.05, 0.10, 0.25, 0.50)
@@ -203,9 +204,9 @@ class ReportFacts:
     relative: tuple[SharesFacts, ...] = ()
     sizes: Sizes | None = None
     ranked: Ranked | None = None
-    grid: GridFacts | None = None
+    heat: GridFacts | None = None
     areas: AreasFacts | None = None
     example: Example | None = None
     noise: tuple[NoiseLawFacts, ...] = ()
-    view: Mapping[str, Any] | None = None
+    view: ViewInfo | None = None
     """What view.json says, where the folder has a publication view."""

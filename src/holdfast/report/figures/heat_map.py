@@ -82,9 +82,9 @@ def shade_of(value: float, edges: list[float]) -> int:
     return below if len(edges) == len(RAMP) - 1 else below * (len(RAMP) - 1) // max(len(edges), 1)
 
 
-def is_unsure(value: float, deviation: float | None, limit: float = UNSURE) -> bool:
-    """Whether the standard deviation is above this share of the number."""
-    return bool(deviation) and deviation is not None and deviation > limit * max(value, 0.0)
+def is_unsure(value: float, deviation: float | None) -> bool:
+    """Whether the standard deviation is above UNSURE of the number."""
+    return bool(deviation) and deviation is not None and deviation > UNSURE * max(value, 0.0)
 
 
 def _cell(

@@ -5,24 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from holdfast.exact.formatting import format_percent, format_published, format_tick
+from holdfast.report.figures import svg as draw
 from holdfast.report.figures.facts import Bar, Ranked
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import (
-    HALO,
-    INK,
-    RAMP,
-    WIDTH,
-    Place,
-    axis_below,
-    box,
-    cut,
-    label,
-    line,
-    linear,
-    nice_ticks,
-    picture,
-    width_of,
-)
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text, level_text, ranked_caption, ranked_text, ranked_title
 
@@ -37,22 +22,22 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     """Given: one bar or more."""
     title = ranked_title(say, ranked, noun)
     text = ranked_text(say, ranked)
-    widest = max(map(width_of, ranked.own_names)) + 10
+    widest = max(map(draw.width_of, ranked.own_names)) + 10
     ends = [end for bar in ranked.bars for end in (bar.value, bar.low, bar.high) if end is not None]
-    ticks = nice_ticks(min(0.0, *ends), max(0.0, *ends))
-    left, above = (widest, 0) if widest <= NAMES else (4 + width_of(format_tick(ticks[0])) / 2, ABOVE)
+    ticks = draw.nice_ticks(min(0.0, *ends), max(0.0, *ends))
+    left, above = (widest, 0) if widest <= NAMES else (4 + draw.width_of(format_tick(ticks[0])) / 2, ABOVE)
     base = TOP + (ROW + above) * len(ranked.bars)
-    across = linear(ticks[0], ticks[-1], left, WIDTH - 8 - width_of(format_tick(ticks[-1])) / 2)
+    across = draw.linear(ticks[0], ticks[-1], left, draw.WIDTH - 8 - draw.width_of(format_tick(ticks[-1])) / 2)
     tops = [TOP + (ROW + above) * place for place in range(len(ranked.bars))]
     names = [
-        label(cut(name, WIDTH - left - 6), left + 4, top + ABOVE, **HALO)
+        draw.label(draw.cut(name, draw.WIDTH - left - 6), left + 4, top + ABOVE, **draw.HALO)
         if above
-        else label(cut(name, left - 6), left - 6, top + ROW / 2 + 4, "end")
+        else draw.label(draw.cut(name, left - 6), left - 6, top + ROW / 2 + 4, "end")
         for name, top in zip(ranked.own_names, tops, strict=True)
     ]
     rows = [piece for bar, top in zip(ranked.bars, tops, strict=True) for piece in _row(bar, top + above, across)]
-    axis = axis_below(across, ticks, TOP, base, say("figures.value_axis", **say.nouns(noun)))
-    svg = picture("ranked", title, text, base + 36, *axis, *rows, *names, line(across(0), TOP, across(0), base))
+    axis = draw.axis_below(across, ticks, TOP, base, say("figures.value_axis", **say.nouns(noun)))
+    svg = draw.picture("ranked", title, text, base + 36, *axis, *rows, *names, draw.line(across(0), TOP, across(0), base))
     header = (
         level_text(say, ranked.level),
         say("figures.published", **say.nouns(noun)),
@@ -62,12 +47,12 @@ def ranked_figure(say: Sentences, ranked: Ranked, noun: str = "count") -> Figure
     return Figure("ranked", title, svg, ranked_caption(say, ranked, noun), text, header, data, say.language)
 
 
-def _row(bar: Bar, y: float, across: Place) -> list[Markup]:
+def _row(bar: Bar, y: float, across: draw.Place) -> list[Markup]:
     middle = y + ROW / 2
     start, end = sorted((across(0), across(bar.value)))
-    out = [box(start, middle - HIGH / 2, end - start, HIGH, fill=RAMP[2])]
+    out = [draw.box(start, middle - HIGH / 2, end - start, HIGH, fill=draw.RAMP[2])]
     if bar.low is None or bar.high is None:
         return out
     low, high = across(bar.low), across(bar.high)
-    ticks = (line(x, middle - 4, x, middle + 4, stroke=INK, stroke_width="1.3") for x in (low, high))
-    return [*out, line(low, middle, high, middle, stroke=INK, stroke_width="1.3"), *ticks]
+    ticks = (draw.line(x, middle - 4, x, middle + 4, stroke=draw.INK, stroke_width="1.3") for x in (low, high))
+    return [*out, draw.line(low, middle, high, middle, stroke=draw.INK, stroke_width="1.3"), *ticks]

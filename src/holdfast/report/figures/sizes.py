@@ -7,29 +7,14 @@ import math
 from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_number, format_percent
+from holdfast.report.figures import svg as draw
 from holdfast.report.figures.facts import LIMITS, SizeClass, Sizes
 from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import (
-    ACCENT,
-    GREY,
-    MAIN,
-    TEXT,
-    WIDTH,
-    Place,
-    axis_below,
-    axis_left,
-    decades,
-    dot,
-    label,
-    line,
-    logarithmic,
-    picture,
-)
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import between, size_text
 
 LEFT, TOP, PLOT = 48, 34, 150
-END = WIDTH - 34
+END = draw.WIDTH - 34
 BASE = TOP + PLOT
 NAME = 34
 """Width of the name of a line."""
@@ -44,27 +29,27 @@ def size_figure(say: Sentences, sizes: Sizes, noun: str = "count") -> Figure:
     text = size_text(say, sizes, noun)
     low, high = min(b.size for b in sizes.bubbles), max(b.size for b in sizes.bubbles)
     least, most = min(b.deviation for b in sizes.bubbles), max(b.deviation for b in sizes.bubbles)
-    across_ticks, up_ticks = decades(low, high), decades(least / 1.5, most * 1.5)
-    across = logarithmic(across_ticks[0], across_ticks[-1], LEFT, END)
-    up = logarithmic(up_ticks[0], up_ticks[-1], BASE, TOP)
+    across_ticks, up_ticks = draw.decades(low, high), draw.decades(least / 1.5, most * 1.5)
+    across = draw.logarithmic(across_ticks[0], across_ticks[-1], LEFT, END)
+    up = draw.logarithmic(up_ticks[0], up_ticks[-1], BASE, TOP)
     top = max(bubble.numbers for bubble in sizes.bubbles)
     pieces = [
-        *axis_below(across, across_ticks, TOP, BASE, say("figures.value_axis", **told)),
-        *axis_left(up, up_ticks, LEFT, END),
-        label(say("figures.sd_axis"), 2, 12, fill=GREY),
+        *draw.axis_below(across, across_ticks, TOP, BASE, say("figures.value_axis", **told)),
+        *draw.axis_left(up, up_ticks, LEFT, END),
+        draw.label(say("figures.sd_axis"), 2, 12, fill=draw.GREY),
         *_equal_lines(across, up, (across_ticks[0], across_ticks[-1]), (up_ticks[0], up_ticks[-1])),
         *(
-            dot(across(b.size), up(b.deviation), max(LARGEST * math.sqrt(b.numbers / top), LEAST), fill=MAIN, fill_opacity="0.7")
+            draw.dot(across(b.size), up(b.deviation), max(LARGEST * math.sqrt(b.numbers / top), LEAST), fill=draw.MAIN, fill_opacity="0.7")
             for b in sizes.bubbles
         ),
     ]
-    svg = picture("error-by-size", title, text, BASE + 36, *pieces)
+    svg = draw.picture("error-by-size", title, text, BASE + 36, *pieces)
     caption = say("figures.size_caption", **told)
     header = tuple(say(f"figures.size_{column}", **told) for column in ("number", "numbers", "sd", "relative"))
     return Figure("error-by-size", title, svg, caption, text, header, tuple(_data(say, found) for found in sizes.classes), say.language)
 
 
-def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Markup]:
+def _equal_lines(across: draw.Place, up: draw.Place, wide: tuple[float, float], tall: tuple[float, float]) -> list[Markup]:
     """Lines on which the standard deviation is a share of the number, as far as they lie inside; named at the upper end where there is
     room, the outer ones first.
     """
@@ -75,12 +60,12 @@ def _equal_lines(across: Place, up: Place, wide: tuple[float, float], tall: tupl
         if begin >= end:
             continue
         x, y = across(end), up(end * limit)
-        out.append(line(across(begin), up(begin * limit), x, y, stroke=ACCENT, stroke_dasharray="4 3"))
+        out.append(draw.line(across(begin), up(begin * limit), x, y, stroke=draw.ACCENT, stroke_dasharray="4 3"))
         at_side = end == wide[1]
         place = (x + 3, y + 4) if at_side else (x, y - 4)
-        if all(abs(place[0] - other[0]) > NAME or abs(place[1] - other[1]) > TEXT for other in taken):
+        if all(abs(place[0] - other[0]) > NAME or abs(place[1] - other[1]) > draw.TEXT for other in taken):
             taken.append(place)
-            out.append(label(format_percent(limit), *place, "start" if at_side else "middle", fill=ACCENT))
+            out.append(draw.label(format_percent(limit), *place, "start" if at_side else "middle", fill=draw.ACCENT))
     return out
 
 

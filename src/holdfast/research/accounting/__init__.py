@@ -3,9 +3,8 @@
 from holdfast.research.accounting.composition import (
     Bound,
     Bounds,
-    ComposedPromise,
     Composition,
-    Rate,
+    GaussianPromise,
     compose,
     composition_paragraph,
     parallel,
@@ -19,10 +18,9 @@ from holdfast.wording.kinds import describe_as
 __all__ = [
     "Bound",
     "Bounds",
-    "ComposedPromise",
     "Composition",
     "ConditionedLoss",
-    "Rate",
+    "GaussianPromise",
     "compose",
     "conditioned_loss",
     "equal_people_posterior",

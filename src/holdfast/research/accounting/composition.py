@@ -14,38 +14,27 @@ only where the pair is in the relation of every release. Valid bounds at a delta
 All but the last are certified in balls. An approximate promise of [DGGY22] Definition 2 is (epsilon r, delta h(r)) for a pair at
 distance r. `Guarantee.cost` gives just this, so adding per pair is sharper than adding the parameters.
 
-Releases on disjoint sets of cells, for each unit of distance. Let v be the difference of two tables with the same kept totals, v_i its part
-on the i-th set of cells, and let the i-th release use its own set only, with noise of its own. For one pair the losses add. Then
-
-    pure, l1          sum e_i |v_i|_1 <= max e_i  sum |v_i|_1 = max e_i |v|_1.
-    pure, l2          sum e_i |v_i|_2 <= sqrt(sum e_i^2) |v|_2 (Cauchy-Schwarz), and no less: in l2 parts that change together do add up.
-    zcdp, l2          sum rho_i |v_i|_2^2 <= max rho_i |v|_2^2.
-    zcdp, l1          sum rho_i |v_i|_1^2 <= max rho_i (sum |v_i|_1)^2 = max rho_i |v|_1^2.
-    approximate, l1   each part is (e_i r_i, delta_i h_(e_i)(r_i)), h_e(r) = (e^(e r) - 1) / (e^e - 1), r_i whole. h_e(r) grows with e for
-                      r >= 1. With e the largest, h_e is convex and h_e(0) = 0, so sum h_e(r_i) <= h_e(sum r_i): (max e_i, max delta_i).
-    approximate, l2   refused: r_1 + r_2 may exceed r.
-
-Where only one of the sets changes (one person who stays inside it), the cost is that set's own cost, which is at most this.
+Releases on disjoint sets of cells, for each unit of distance: `parallel`, proved in [theory T35].
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, float_up, precision
 from holdfast.exact.formatting import format_exact, format_short, round_up
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
-from holdfast.lattices.norms import Norm, norm_of
+from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.privacy.conversions import short_up, zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
-from holdfast.privacy.guarantee import DEFAULT_DELTA, Guarantee, Kind, Promise
-from holdfast.privacy.parameters import at_least_one, budget, not_negative, probability
+from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
+from holdfast.privacy.parameters import at_least_one, probability
 from holdfast.research.accounting import pld as losses
 from holdfast.research.accounting.lattice_delta import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
@@ -61,49 +50,30 @@ DIGITS = 12
 
 
 @dataclass(frozen=True)
-class ComposedPromise:
-    """One promise about the pair, with the law behind it where that is known to dominate every mechanism with the promise.
+class GaussianPromise(Promise):
+    """A promise about the pair with the law behind it, which dominates every mechanism with the promise.
 
     sigma_squared, sensitivity:  discrete Gaussian noise on a whole number that differs by at most `sensitivity` between the two tables.
                                  Only independent integer noise: noise on a lattice with kept totals has another law.
     """
 
-    promise: Promise
-    sigma_squared: Fraction | None = None
-    sensitivity: int | None = None
+    sigma_squared: Fraction
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        if self.kind != "zcdp" or self.rho != self.law.rho:
+            raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use GaussianPromise.of.")
 
     @classmethod
-    def pure(cls, epsilon: Exact) -> ComposedPromise:
-        value = not_negative(epsilon, "epsilon")
-        return cls(Promise("pure", value, Fraction(0), value * value / 2))
-
-    @classmethod
-    def zcdp(cls, rho: Exact) -> ComposedPromise:
-        value = budget(rho, "rho")
-        return cls(Promise("zcdp", zcdp_epsilon(value, DEFAULT_DELTA), DEFAULT_DELTA, value))
-
-    @classmethod
-    def approximate(cls, epsilon: Exact, delta: Exact) -> ComposedPromise:
-        return cls(Promise("approximate", not_negative(epsilon, "epsilon"), probability(delta, "delta"), None))
-
-    @classmethod
-    def discrete_gaussian(cls, sigma_squared: Exact, sensitivity: int = 1) -> ComposedPromise:
+    def of(cls, sigma_squared: Exact, sensitivity: int = 1) -> GaussianPromise:
         variance, reach = positive_fraction(sigma_squared, "sigma_squared"), at_least_one(sensitivity, "sensitivity")
-        promise = cls.zcdp(Fraction(reach * reach) / (2 * variance)).promise
-        return cls(promise, variance, reach)
+        promise = Promise.zcdp(Fraction(reach * reach) / (2 * variance))
+        return cls(promise.kind, promise.epsilon, promise.delta, promise.rho, variance, reach)
 
     @property
-    def rho(self) -> Fraction | None:
-        return self.promise.rho
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Epsilon of a pure or approximate part; a float that was rounded up is taken as the rational it is."""
-        return Fraction(self.promise.epsilon)
-
-    @property
-    def delta(self) -> Fraction:
-        return Fraction(self.promise.delta)
+    def law(self) -> losses.EqualGaussians:
+        """The noise, once."""
+        return losses.EqualGaussians(self.sigma_squared, self.sensitivity)
 
 
 @dataclass(frozen=True)
@@ -143,7 +113,7 @@ class Composition:
                  are chosen along the way, only the sums `epsilon` and `rho` hold, against a grant that was fixed before.
     """
 
-    parts: tuple[ComposedPromise, ...]
+    parts: tuple[Promise, ...]
 
     @property
     def kind(self) -> Kind:
@@ -155,8 +125,8 @@ class Composition:
     @property
     def epsilon(self) -> Fraction | None:
         """The sum where every part is pure, else None."""
-        pure = all(part.promise.kind == "pure" for part in self.parts)
-        return sum((part.epsilon for part in self.parts), Fraction(0)) if pure else None
+        pure = all(part.kind == "pure" for part in self.parts)
+        return _sum(part.epsilon for part in self.parts) if pure else None
 
     @property
     def rho(self) -> Fraction | None:
@@ -171,7 +141,7 @@ class Composition:
     @property
     def fixed_delta(self) -> Fraction:
         """The sum of the deltas of parts that have no rho: no smaller delta is covered."""
-        return sum((part.delta for part in self.parts if part.rho is None), Fraction(0))
+        return _sum(part.delta for part in self.parts if part.rho is None)
 
     def at(self, delta: Exact, *, pld: bool = True) -> Bounds:
         """Every valid bound at this delta.
@@ -221,13 +191,13 @@ class Composition:
         return value
 
     def _sums(self, delta: Fraction) -> Iterator[Bound]:
-        if all(part.promise.kind != "zcdp" for part in self.parts) and sum(map(_own_delta, self.parts)) <= delta:
-            yield Bound(sum((part.epsilon for part in self.parts), Fraction(0)), delta, "sum", True)
+        if all(part.kind != "zcdp" for part in self.parts) and sum(map(_own_delta, self.parts)) <= delta:
+            yield Bound(_sum(part.epsilon for part in self.parts), delta, "sum", True)
 
     def _equal(self, delta: Fraction) -> Iterator[Bound]:
-        if not delta or len(self.parts) > MAX_PARTS or any(part.promise.kind == "zcdp" for part in self.parts):
+        if not delta or len(self.parts) > MAX_PARTS or any(part.kind == "zcdp" for part in self.parts):
             return
-        epsilon, chance = max(part.epsilon for part in self.parts), max(_own_delta(part) for part in self.parts)
+        epsilon, chance = max(Fraction(part.epsilon) for part in self.parts), max(_own_delta(part) for part in self.parts)
         try:
             yield Bound(optimal_composition(epsilon, chance, len(self.parts), delta), delta, "equal parts", True)
         except InvalidParameter:  # the largest delta, taken for each, is more than there is
@@ -235,8 +205,8 @@ class Composition:
 
     def _concentrated_bounds(self, delta: Fraction) -> Iterator[Bound]:
         """rho of what has one, at the delta that the others leave; their epsilons are added."""
-        rho = short_up(sum((part.rho for part in self.parts if part.rho is not None), Fraction(0)))
-        others = sum((part.epsilon for part in self.parts if part.rho is None), Fraction(0))
+        rho = short_up(_sum(part.rho for part in self.parts if part.rho is not None))
+        others = _sum(part.epsilon for part in self.parts if part.rho is None)
         left = -short_up(-(delta - self.fixed_delta))
         if rho == 0 or left <= 0:
             return
@@ -244,13 +214,13 @@ class Composition:
         yield Bound(_add(others, zcdp_epsilon_optimal(rho, left)), delta, "zcdp, optimal conversion", True)
 
     def _equal_gaussians(self, delta: Fraction) -> Iterator[Bound]:
-        variances = {part.sigma_squared for part in self.parts}
-        variance = variances.pop()
-        moves = [part.sensitivity for part in self.parts if part.sensitivity is not None]
-        if variances or variance is None or len(moves) < len(self.parts):
+        gaussians = [part for part in self.parts if isinstance(part, GaussianPromise)]
+        variances = {part.sigma_squared for part in gaussians}
+        if len(variances) != 1 or len(gaussians) < len(self.parts):
             return
         try:
-            yield Bound(IndependentGaussians(moves, variance).epsilon(delta), delta, "equal Gaussians", True)
+            bound = IndependentGaussians([part.sensitivity for part in gaussians], variances.pop()).epsilon(delta)
+            yield Bound(bound, delta, "equal Gaussians", True)
         except RequestTooLarge:
             return
 
@@ -278,7 +248,7 @@ class Composition:
             for known, n in counts.items()
             if isinstance(known, losses.EqualGaussians)
         ]
-        rest = short_up(sum((part.rho for part in self.parts if _dominating(part) is None and part.rho is not None), Fraction(0)))
+        rest = short_up(_sum(part.rho for part in self.parts if _dominating(part) is None and part.rho is not None))
         half = -short_up(-(delta - self.fixed_delta) / 2)
         found = losses.pld_epsilon(pairs, gaussians, delta - half if rest else delta)
         if rest:
@@ -287,101 +257,74 @@ class Composition:
             yield Bound(found, delta, PLD, False)
 
 
-def compose(*promises: Promise | ComposedPromise) -> Composition:
+def compose(*promises: Promise) -> Composition:
     """Promises about one pair of tables, taken together.
 
-    Given:       one or more promises (`Guarantee.cost(...)`, `ComposedPromise.pure("1/4")`, ...), all about the same pair, each with
-                 noise of its own.
+    Given:       one or more promises (`Guarantee.cost(...)`, `Promise.pure("1/4")`, `GaussianPromise.of(...)`), all about the same pair,
+                 each with noise of its own.
     Guarantees:  see Composition. Unknown kinds are refused.
     Reference:   module docstring; [theory T35].
     """
     if not promises:
         raise InvalidParameter("compose() needs at least one promise. Got none.")
-    parts = tuple(promise if isinstance(promise, ComposedPromise) else ComposedPromise(promise) for promise in promises)
-    for part in parts:
-        _check(part)
-    return Composition(parts)
+    for promise in promises:
+        _check(promise)
+    return Composition(promises)
 
 
-def _check(part: ComposedPromise) -> None:
-    promise = part.promise
+def _check(promise: Promise) -> None:
     if not isinstance(promise, Promise) or promise.kind not in ("pure", "zcdp", "approximate"):
         kind = getattr(promise, "kind", type(promise).__name__)
         raise InvalidParameter(f"A promise must be of kind 'pure', 'zcdp' or 'approximate'. Got {kind!r}.")
     if promise.kind != "approximate" and promise.rho is None:
         raise InvalidParameter(f"A promise of kind {promise.kind!r} needs its rho (pure e: e^2/2). It is missing.")
-    if (part.sigma_squared is None) != (part.sensitivity is None):
-        raise InvalidParameter("sigma_squared and sensitivity belong together. Give both or neither.")
-    if part.sigma_squared is not None and part.sensitivity is not None:
-        known = losses.EqualGaussians(part.sigma_squared, part.sensitivity)
-        if promise.kind != "zcdp" or promise.rho != known.rho:
-            raise InvalidParameter("This promise is not the one of that discrete Gaussian. Use ComposedPromise.discrete_gaussian.")
 
 
-def _dominating(part: ComposedPromise) -> losses.EqualPromises | losses.EqualGaussians | None:
+def _dominating(part: Promise) -> losses.EqualPromises | losses.EqualGaussians | None:
     """The pair of laws that dominates every mechanism with this promise, where one is known."""
-    if part.sigma_squared is not None and part.sensitivity is not None:
-        return losses.EqualGaussians(part.sigma_squared, part.sensitivity)
-    return None if part.promise.kind == "zcdp" else losses.EqualPromises(part.epsilon, _own_delta(part))
+    if isinstance(part, GaussianPromise):
+        return part.law
+    return None if part.kind == "zcdp" else losses.EqualPromises(Fraction(part.epsilon), _own_delta(part))
 
 
-def _own_delta(part: ComposedPromise) -> Fraction:
-    return part.delta if part.promise.kind == "approximate" else Fraction(0)
+def _own_delta(part: Promise) -> Fraction:
+    return Fraction(part.delta) if part.kind == "approximate" else Fraction(0)
+
+
+def _sum(values: Iterable[Fraction | float]) -> Fraction:
+    """An exact sum; a float that was rounded up is taken as the rational it is."""
+    return sum((Fraction(value) for value in values), Fraction(0))
 
 
 def _add(first: Fraction, second: float) -> float:
     return float_up(first + Fraction(second))
 
 
-@dataclass(frozen=True)
-class Rate:
-    """What is promised for each unit of distance (zcdp: of squared distance). Pass `parameters()` to Guarantee.from_secrets."""
+def parallel(distance: Norm | NormName, *units: Promise) -> Promise:
+    """The promise of releases on disjoint sets of cells, for one unit of distance of the whole table.
 
-    kind: Kind
-    distance: Norm
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    delta: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "distance", norm_of(self.distance, "distance"))
-
-    def parameters(self) -> dict[str, Any]:
-        return {"kind": self.kind, "distance": self.distance, "epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
-
-    def __str__(self) -> str:
-        names = (name for name in ("epsilon", "rho", "delta") if getattr(self, name) is not None)
-        return f"{self.kind} in {self.distance}: " + ", ".join(f"{name} = {format_exact(getattr(self, name))}" for name in names)
-
-
-def parallel(*releases: Guarantee | Rate) -> Rate:
-    """The promise of releases on disjoint sets of cells, for each unit of distance of the whole table.
-
-    Given:       one or more guarantees of one kind and one distance. That the sets are disjoint is the caller's to know: cells and kept
-                 totals decide it, and neither is in a guarantee.
+    Given:       what each release promises for one unit of this distance (`Guarantee.per_distance()`), all of one kind. That the sets are
+                 disjoint is the caller's to know: cells and kept totals decide it, and neither is in a promise.
     Guarantees:  valid for every pair of tables that lies in the relation of every release.
-    Reference:   module docstring.
+    Reference:   [theory T35].
     """
-    if not releases:
-        raise InvalidParameter("parallel() needs at least one guarantee. Got none.")
-    kinds, distances = sorted({release.kind for release in releases}), sorted({release.distance.name for release in releases})
-    if len(kinds) > 1 or len(distances) > 1:
+    norm, kinds = norm_of(distance, "distance"), sorted({unit.kind for unit in units})
+    if len(kinds) != 1:
         raise InvalidParameter(
-            f"Releases in parallel must be of one kind and one distance. Got {', '.join(kinds)} in {', '.join(distances)}. "
+            f"Releases in parallel must be of one kind. Got {', '.join(kinds) or 'none'}. "
             "Give each set of cells its own cost, and compose them for each pair."
         )
-    kind, distance = releases[0].kind, releases[0].distance
-    if kind == "zcdp":
-        return Rate(kind, distance, rho=max(_present(release.rho) for release in releases))
-    epsilons = [_present(release.epsilon) for release in releases]
-    if kind == "pure":
-        return Rate(kind, distance, epsilon=max(epsilons) if distance.parts_add_up else _root_of_squares(epsilons))
-    if len(releases) > 1 and not distance.parts_add_up:
+    if kinds == ["zcdp"]:
+        return Promise.zcdp(max(unit.rho for unit in units if unit.rho is not None))
+    epsilons = [Fraction(unit.epsilon) for unit in units]
+    if kinds == ["pure"]:
+        return Promise.pure(max(epsilons) if norm.parts_add_up else _root_of_squares(epsilons))
+    if len(units) > 1 and not norm.parts_add_up:
         raise InvalidParameter(
-            f"Approximate promises in {distance} have no parallel composition that holds for every pair. Use zCDP, or compose them for "
+            f"Approximate promises in {norm} have no parallel composition that holds for every pair. Use zCDP, or compose them for "
             "each pair."
         )
-    return Rate(kind, distance, epsilon=max(epsilons), delta=max(_present(release.delta) for release in releases))
+    return Promise.approximate(max(epsilons), max(map(_own_delta, units)))
 
 
 def _root_of_squares(values: list[Fraction]) -> Fraction:
@@ -391,11 +334,6 @@ def _root_of_squares(values: list[Fraction]) -> Fraction:
         return positive[0] if positive else Fraction(0)
     with precision(256):
         return round_up(enclosure(ball(sum(value * value for value in positive)).sqrt()).upper, DIGITS)
-
-
-def _present(value: Fraction | None) -> Fraction:
-    assert value is not None
-    return value
 
 
 def composition_paragraph(composition: Composition, delta: Exact | None = None, *, pld: bool = True) -> str:

@@ -44,8 +44,8 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
-from holdfast.lattices import Block, Free, Lattice, OneSum
-from holdfast.lattices.algebra import reduced_basis, to_numpy
+from holdfast.lattices import Block, Lattice
+from holdfast.lattices.algebra import block_diagonal, reduced_basis, to_numpy
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.privacy.conversions import LARGE_EPSILON, discrete_gaussian_delta_bounds, zcdp_epsilon
 from holdfast.privacy.parameters import not_negative, probability
@@ -99,11 +99,11 @@ def lattice_gaussian_delta_bounds(lattice: Lattice, move: Any, sigma_squared: Ex
         raise InvalidParameter("The move is zero: both tables are the same. Give a move with an entry other than zero.")
     blocks = _touched_blocks(lattice, support)
     sizes = sorted({abs(int(entry)) for entry in vector[support]})
-    if all(isinstance(block.shape, Free) for block in blocks):
+    if all(block.shape.is_free for block in blocks):
         if support.size == 1:
             return discrete_gaussian_delta_bounds(sigma_squared, epsilon, sizes[0])
         return independent_delta_bounds([int(entry) for entry in vector[support]], sigma_squared, epsilon)
-    if len(blocks) == 1 and isinstance(blocks[0].shape, OneSum) and support.size == 2 and len(sizes) == 1:
+    if len(blocks) == 1 and blocks[0].shape.is_one_sum and support.size == 2 and len(sizes) == 1:
         return one_sum_delta_bounds(int(blocks[0].cells.size), sigma_squared, epsilon, sizes[0])
     basis, cells = _joined_basis(blocks, support)
     return enumerated_delta_bounds(basis, vector[cells], sigma_squared, epsilon)
@@ -175,16 +175,14 @@ def enumerated_delta_bounds(basis: Any, move: Any, sigma_squared: Exact, epsilon
 
 
 def _touched_blocks(lattice: Lattice, support: Ints) -> list[Block]:
-    places = np.flatnonzero(np.isin(lattice.blocks.order, support))
-    numbers = np.unique(np.searchsorted(lattice.blocks.starts, places, side="right") - 1)
-    return [lattice.blocks[int(i)] for i in numbers]
+    return [lattice.blocks[int(i)] for i in np.unique(lattice.blocks.block_of()[support])]
 
 
 def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
     """A basis of the blocks that v touches (of a free block only the cells that v touches), and their cells."""
     parts: list[tuple[Ints, Ints]] = []
     for block in blocks:
-        if isinstance(block.shape, Free):
+        if block.shape.is_free:
             own = np.intersect1d(block.cells, support)
             parts.append((np.eye(own.size, dtype=np.int64), own))
         else:
@@ -194,12 +192,7 @@ def _joined_basis(blocks: list[Block], support: Ints) -> tuple[Ints, Ints]:
                     "Use zcdp_delta, which always holds."
                 )
             parts.append((block.shape.basis(), block.cells.ravel()))
-    rows, width = sum(cells.size for _, cells in parts), sum(part.shape[1] for part, _ in parts)
-    out, row, column = np.zeros((rows, width), dtype=np.int64), 0, 0
-    for part, _ in parts:
-        out[row : row + part.shape[0], column : column + part.shape[1]] = part
-        row, column = row + part.shape[0], column + part.shape[1]
-    return out, np.concatenate([cells for _, cells in parts])
+    return block_diagonal([part for part, _ in parts]), np.concatenate([cells for _, cells in parts])
 
 
 def _difference_tail(sigma_squared: Fraction, x: Fraction) -> tuple[Enclosure, Enclosure]:

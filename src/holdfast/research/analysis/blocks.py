@@ -21,7 +21,7 @@ from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Bounded, Free, OneSum, Shape
+from holdfast.lattices.shapes import Bounded, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.research.analysis.one_sum import Classes, ClassTables, OneSumPosterior, given_sum, tightened
 from holdfast.research.analysis.priors import Prior
@@ -78,7 +78,7 @@ class Read:
 def block_posterior(read: Read) -> BlockPosterior:
     """By the best method there is for noise that sees no data; InvalidParameter or RequestTooLarge where there is none."""
     target = read.drawing.channel.target
-    if isinstance(target, Rounded) and isinstance(read.shape, Free):  # nothing is projected or rounded
+    if isinstance(target, Rounded) and read.shape.is_free:  # nothing is projected or rounded
         target = L1Laplace(target.epsilon)
     noise = cell_weight(target)
     found = None if noise is None else by_convolution(read, read.shape, noise)
@@ -105,18 +105,16 @@ def cell_weight(target: Target) -> Callable[[Ints], Floats] | None:
 
 def by_convolution(read: Read, shape: Shape, noise: Callable[[Ints], Floats]) -> BlockPosterior | None:
     """One cell alone, or one sum; None for other shapes, and where windows would be too wide."""
-    if not (isinstance(shape, OneSum) or (isinstance(shape, Free) and shape.size == 1)):
+    if not (shape.is_one_sum or (shape.is_free and shape.size == 1)):
         return None
-    signs = np.ones(len(read.y), dtype=np.int64)
-    if isinstance(shape, OneSum) and shape.signs is not None:
-        signs = np.array(shape.signs, dtype=np.int64)
+    signs = shape.kept_rows()[0] if shape.is_one_sum else np.ones(1, dtype=np.int64)
 
     def log_weight(values: Ints) -> Floats:
         x = values * signs[:, None]
         return read.prior.log_weights(x, read.cells[:, None]) + noise(read.y[:, None] - x)
 
     ends = np.sort(np.stack([read.low * signs, read.high * signs]), axis=0)
-    if isinstance(shape, Free):
+    if shape.is_free:
         return one_cell(read, ends[0], ends[1], log_weight)
     cells = given_sum(read.y * signs, ends[0], ends[1], log_weight, int((read.y * signs).sum()), _order_begins(read))
     return None if cells is None else OneSumPosterior(cells, signs, read.draws, read.random)
@@ -148,7 +146,7 @@ def one_cell(read: Read, low: Ints, high: Ints, log_weight: Callable[[Ints], Flo
 def _rounded_pair(read: Read, target: Rounded) -> Tables | None:
     """Two cells under one sum are told by the first, whose law is known to 1e-12 in all: None where the prior leaves so little of it that
     this would matter."""
-    if len(read.y) != 2 or not isinstance(read.shape, OneSum) or read.shape.signs is not None:
+    if len(read.y) != 2 or not read.shape.is_plain_sum:
         return None
     law = cell_probabilities(target, read.shape)
     if law is None:

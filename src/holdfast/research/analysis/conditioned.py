@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
-from holdfast.lattices.shapes import Bounded, Free
+from holdfast.lattices.shapes import Bounded
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace
 from holdfast.research.analysis.blocks import MAX_WIDTH, Read, by_convolution, cell_weight, one_cell, reach_of
 from holdfast.research.analysis.one_sum import Classes, ClassTables, tightened
@@ -178,7 +178,7 @@ def conditioned_posterior(read: Read, target: ConditionalLaplace | ConditionalGa
         if plain is not None:
             return plain
     reach = reach_of(target, read.prior)
-    if isinstance(shape.shape, Free) and shape.size == 1 and not shape.rows:
+    if shape.shape.is_free and shape.size == 1 and not shape.rows:
         alone = _one_cell(read, shape, noise, reach)
         if alone is not None:
             return alone

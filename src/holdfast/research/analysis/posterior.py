@@ -21,7 +21,7 @@ from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import sample_size
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.reading import Readable
+from holdfast.publication.publication import Publication
 from holdfast.randomness import NoiseKey
 from holdfast.research.analysis.blocks import Read, block_posterior, check_posterior
 from holdfast.research.analysis.conditioned import conditioned_posterior
@@ -29,10 +29,9 @@ from holdfast.research.analysis.priors import Prior, check_prior
 from holdfast.research.analysis.tables import BlockPosterior, Floats, Ints, Method, Numbers
 from holdfast.samplers.protocol import InputSampler
 from holdfast.tables import Universe
-from holdfast.verification.recompute import Recomputed
-from holdfast.verification.verify import read_verified
+from holdfast.verification.verify import load
 
-Source = Readable | str | os.PathLike[str]
+Source = Publication | str | os.PathLike[str]
 """A release, a loaded one, or the folder it was saved in."""
 
 ROUNDING = 1e-9
@@ -51,20 +50,19 @@ class Published:
 
     def check_counts(self) -> None:
         """Refuse real-valued answers where a prior of counts is asked for."""
-        if self.plan.facts.grid is not None:
-            raise InvalidParameter("These are real-valued answers, and priors are of counts. release.interval needs no prior.")
+        self.plan.facts.measure.check_counts("These are real-valued answers, and priors are of counts. release.interval needs no prior.")
 
     @property
     def drawing(self) -> Drawing:
         return self.plan.drawing
 
 
-def readable(source: Source, signer: str | os.PathLike[str] | None = None) -> Readable | Recomputed:
-    """A release, a loaded one, or its folder, which is verified first. `signer`: the public key that must have signed the folder's card."""
-    if not isinstance(source, str | os.PathLike | Readable):
+def readable(source: Source, signer: str | os.PathLike[str] | None = None) -> Publication:
+    """A publication, or its folder, which is verified first. `signer`: the public key that must have signed the folder's card."""
+    if not isinstance(source, str | os.PathLike | Publication):
         raise InvalidParameter(f"Give a release, or the folder it was saved in. Got {type(source).__name__}.")
-    if not isinstance(source, Readable):
-        return read_verified(source, signer=signer)
+    if not isinstance(source, Publication):
+        return load(source, signer=signer)
     if signer is not None:
         raise InvalidParameter("A signature is checked when a folder is read. Give the folder, or load it with signer=.", field="signer")
     return source
@@ -261,7 +259,7 @@ def simulate(
         effective += [] if worth is None else [worth]
     reads_counts = source.drawing.channel.target.reads is Reads.COUNTS
     made = _published_again(source, tables, key) if reads_counts else tables + source.plan.law.sample(count, key, label="simulated")
-    return Simulated(made, "posterior predictive", None, min(effective) if effective else None)
+    return Simulated(made, "posterior predictive", effective_draws=min(effective, default=None))
 
 
 def _published_again(source: Published, tables: Ints, key: NoiseKey | None) -> Ints:

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
-from holdfast.chains.moves import ListedMoves, Swaps
+from holdfast.chains.moves import ListedMoves, moves_for
 from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices import algebra
-from holdfast.lattices.shapes import Bounded, Grid, OneSum
+from holdfast.lattices.shapes import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
 from holdfast.samplers.bounded_block import BoundedBlock
 
@@ -133,9 +133,8 @@ def bounded_chain(shape: Bounded, table: Ints, rate: Fraction) -> BoundedChain:
     target = ChainTarget.laplace(shape.size, rate).within(lower, upper)
     base = shape.shape
     one_sided = shape.lower is None or shape.upper is None
-    if isinstance(base, OneSum) or (isinstance(base, Grid) and base.is_two_way and (one_sided or 2 in base.axes)):
-        signs = np.array(base.signs) if isinstance(base, OneSum) and base.signs is not None else None
-        return BoundedChain(LineGibbs(target, Swaps(base.axes, signs)), "swaps")
+    if base.is_one_sum or (base.is_two_way and (one_sided or 2 in base.axes)):
+        return BoundedChain(LineGibbs(target, moves_for(base)), "swaps")
     try:
         return BoundedChain(LineGibbs(target, ListedMoves(elementary_moves(block.kept_matrix))), "elementary moves")
     except RequestTooLarge:

@@ -159,7 +159,8 @@ class SubspaceGuarantee:
         T = read_matrix(matrix, "matrix", self.space.cells)
         # the combinations w of T y with T^T w in the span of the kept rows are published as they are; those with T^T w = 0 are 0 always
         kept, identities = (Subspace(T.nrows(), rows.complement().pulled_back(T).vectors) for rows in (self._kept_space, self._identities))
-        return replace(self, space=self.space.pulled_back(T), **_kept_fields(kept, identities))
+        own, known = _unless_empty(kept, identities)
+        return replace(self, space=self.space.pulled_back(T), kept=own, identities=known)
 
     def _join(
         self, other: SubspaceGuarantee, spaces: tuple[Subspace, Subspace, Subspace], epsilon: Fraction, delta: Fraction
@@ -167,8 +168,9 @@ class SubspaceGuarantee:
         space, kept, identities = spaces
         basis: Basis = "declared" if "declared" in (self.basis, other.basis) else "proved"
         status = max(self.status, other.status, key=STATUSES.index)
-        others: dict[str, Any] = {"epsilon": epsilon, "delta": min(delta, Fraction(1)), **_kept_fields(kept, identities)}
-        return SubspaceGuarantee(space=space, neighbours=self.neighbours, basis=basis, status=status, **others)
+        own, known = _unless_empty(kept, identities)
+        numbers = {"epsilon": epsilon, "delta": min(delta, Fraction(1))}
+        return SubspaceGuarantee(space=space, kept=own, identities=known, neighbours=self.neighbours, basis=basis, status=status, **numbers)
 
     def _check_neighbours(self, other: SubspaceGuarantee) -> None:
         if self.neighbours != other.neighbours:
@@ -177,7 +179,7 @@ class SubspaceGuarantee:
                 "for the same neighbours."
             )
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, str | int]:
         """JSON-ready; nothing confidential is in it."""
         return {
             "kind": "subspace",
@@ -225,9 +227,9 @@ def _fixed_answers(kept: Subspace, identities: Subspace) -> tuple[int, ...]:
     return tuple(cell for cell in kept.fixed_cells if cell not in known)
 
 
-def _kept_fields(kept: Subspace, identities: Subspace) -> dict[str, Any]:
+def _unless_empty(kept: Subspace, identities: Subspace) -> tuple[Subspace | None, Subspace | None]:
     """As a promise has them: None where there are no such rows."""
-    return {"kept": None if kept == identities else kept, "identities": identities if identities.normals.nrows() else None}
+    return None if kept == identities else kept, identities if identities.normals.nrows() else None
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,14 @@
-"""One variance given all others, in balls: what the compiled sweeps enclose, decided for certain.
+"""One variance given all others, in balls, and coupling from the past with every step decided in balls: slow and plain. It is the oracle of
+the compiled loops, and their last resort.
 
 Legend: atoms tau_0 < tau_1 < ... with weights w_j = m_j sqrt(tau_j) (mixture.py). Given the variances of the other cells, atom j of a cell
-has weight
-
-    w_j (C + tau_j)^(-1/2) exp(exponent_j),
-
-C >= 0 the conductance of the others (None: infinite), exponents what the cell adds to the correction: falling in j, and the last one given
-stands for all later atoms. [theory T173], [theory T191]
-
-The uniforms of a try: one for every cell and every step back in time, without end, each with as many bits as anyone asks for.
+has weight w_j (C + tau_j)^(-1/2) exp(exponent_j), C >= 0 the conductance of the others (None: infinite), exponents what the cell adds to
+the correction: falling in j, and the last one given stands for all later atoms. [theory T173], [theory T191]
 
 A try takes one word of the stream for every cell. The uniform of a cell at time -t is made of extra bits that belong to that word
 (randomness/words.py): so how far back a try goes, and how many bits a comparison needs, shifts nothing that comes after.
 
-Coupling from the past with every step decided in balls: slow and plain. The oracle of the compiled loops, and their last resort.
-
-Both chains are the ideal ones: no error is enclosed, every index is the true quantile of a conditional law. Any start below all states and
-any start above all states give the same result, if the chains meet.
+Any start below all states and any start above all states give the same result, if the chains meet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The correction for summing a Gaussian over the integers instead of integrating it, and a convex function above it.
+"""The correction for summing a Gaussian over the integers instead of integrating it, and convex functions above it.
 
 Legend: H(x) = log sum_n exp(-2 pi^2 n^2 / x), the logarithm of (sum over the integers) / (integral) of exp(-k^2 x / 2); x = 1 / s^2. In
 the terms of samplers/theta.py H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): normalised, unlike theta_s.
@@ -7,16 +7,10 @@ the terms of samplers/theta.py H(1 / s^2) = log(theta_s(0) / (s sqrt(2 pi))): no
 
 Increasing, convex and nowhere below H [theory T161]. `certify` proves by ball arithmetic what the proof leaves to computation.
 
-The correction of coupling from the past: a convex majorant of sums over cells, which is monotone as it stands.
-
-Legend: b*_i, for every coordinate i, is the Gram-Schmidt vector of its basis vector, orthogonal to those drawn later. Drawing i has
-1 / s_i^2 <= sum_f (b*_if)^2 / tau_f. With w_if at or above (b*_if)^2, x(tau) at or above 1 / tau and falling, G convex and at or above H,
-
-    Phi(tau) = sum_i G(X_i),   X_i = sum_f w_if x(tau_f),
-
-is at or above sum_i H(1 / s_i^2). A convex function of a sum has mixed differences that are not negative, so the coupling is monotone
-[theory T191]. All three are dyadic tables, rounded up: w and x of so few bits that every X_i is a 64-bit integer, G linear between knots
-[theory T192].
+The correction of coupling from the past is Phi(tau) = sum_i G(X_i), X_i = sum_f w_if x(tau_f), over the coordinates i, with w_if at or
+above (b*_if)^2, b*_i the Gram-Schmidt vector orthogonal to those drawn later, x(tau) at or above 1 / tau and falling, G convex and at or
+above H. It is at or above sum_i H(1 / s_i^2), and the coupling stays monotone [theory T191]. All three are dyadic tables, rounded up: w and
+x of so few bits that every X_i is a 64-bit integer, G linear between knots [theory T192].
 """
 
 from __future__ import annotations
@@ -51,7 +45,7 @@ HALVINGS = 20
 
 def log_theta(x: arb) -> arb:
     """H(x) for x > 0, as a ball at flint's current precision."""
-    return _sum_over_integers(x) if x > 6 else _poisson_sum(x)
+    return log_theta_by_poisson(x) if x > 6 else log_theta_by_definition(x)
 
 
 def majorant(x: arb) -> arb:
@@ -72,7 +66,7 @@ def majorant_doubles(arguments: Iterable[Fraction]) -> NDArray[np.float64]:
         return np.array([enclosure(majorant(ball(x))).nearest() for x in arguments], dtype=np.float64)
 
 
-def _poisson_sum(x: arb) -> arb:
+def log_theta_by_definition(x: arb) -> arb:
     """H by its definition: good for x up to about 6."""
     step = 2 * arb.pi() ** 2 / x
     last = 1 + math.isqrt(int(ctx.prec / max(1.0, float(step.lower()))))
@@ -81,7 +75,7 @@ def _poisson_sum(x: arb) -> arb:
     return (2 * sum(terms[:-1], rest)).log1p()
 
 
-def _sum_over_integers(x: arb) -> arb:
+def log_theta_by_poisson(x: arb) -> arb:
     """H by Poisson summation: log sqrt(x / 2 pi) + log sum_k exp(-k^2 x / 2)."""
     last = 1 + math.isqrt(int(ctx.prec / max(1.0, float(x.lower()) / 2)))
     terms = [(-(k * k) * x / 2).exp() for k in range(1, last + 2)]
@@ -94,8 +88,8 @@ def certify() -> bool:
     """Prove parts (ii) and (iii) of [theory T161] by ball arithmetic: H'' > 0 on [2, KNEE], H' < SLOPE on [KNEE, LARGE]."""
     with precision(64):
         slope = ball(SLOPE)
-        bent = _holds(lambda x: _derivatives(x)[1] > 0, POISSON_FROM, KNEE)
-        return bent and _holds(lambda x: _derivatives(x)[0] < slope, KNEE, LARGE)
+        bent = _holds(lambda x: log_theta_derivatives(x)[1] > 0, POISSON_FROM, KNEE)
+        return bent and _holds(lambda x: log_theta_derivatives(x)[0] < slope, KNEE, LARGE)
 
 
 def check_certified() -> None:
@@ -112,7 +106,7 @@ def _holds(test: Callable[[arb], bool], begin: Fraction, end: Fraction, halvings
     return halvings > 0 and all(_holds(test, *half, halvings - 1) for half in ((begin, middle), (middle, end)))
 
 
-def _derivatives(x: arb) -> tuple[arb, arb]:
+def log_theta_derivatives(x: arb) -> tuple[arb, arb]:
     """H' and H'' on a ball, from the terms n = 1, ..., 8 of the definition; x <= 12, so that the others are below 10^-50."""
     theta, first, second = arb(1), arb(0), arb(0)
     for n in range(1, 9):

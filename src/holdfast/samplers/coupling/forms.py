@@ -1,13 +1,12 @@
-"""Coupling from the past on a grid of two axes that keeps the sums along both: algebra of the size of one axis.
+"""The law of the variances in coupling from the past, as tables that compiled loops read and as exact laws of one cell.
 
-Legend: tau_ij for r rows and c columns. Cells are edges of the graph of rows and columns, of conductance tau. For the cells of row i the
-other rows are eliminated and node i is grounded: H = sum_{k != i} (diag(tau_k) - tau_k tau_k' / sum tau_k) + diag(tau_i), c x c, and
-(H^-1)_jj is the resistance between row i and column j. A change of tau_ij changes one diagonal entry of H. [theory T175]
+`GridForm`, two axes with the sums along both kept: tau_ij for r rows and c columns. Cells are edges of the graph of rows and columns, of
+conductance tau. For the cells of row i the other rows are eliminated and node i is grounded: H = sum_{k != i} (diag(tau_k) - tau_k tau_k' /
+sum tau_k) + diag(tau_i), c x c, and (H^-1)_jj is the resistance between row i and column j. A change of tau_ij changes one diagonal entry
+of H. [theory T175]
 
-Coupling from the past for any integer matrix: dense algebra of the size of its rank.
-
-Legend: A is k x d with independent rows a_e as columns; L = {z in Z^d : A z = 0}, a basis of ALL of L as columns of B, in the order in
-which coordinates are drawn (an LLL-reduced one from its last vector to its first); T = diag(tau), M = A T A', Q = B' T^-1 B.
+`GeneralForm`, any integer matrix: A is k x d with independent rows, a_e its columns; L = {z in Z^d : A z = 0}, a basis of ALL of L as
+columns of B, in the order in which coordinates are drawn (an LLL-reduced one from its last vector to its first); T = diag(tau), M = A T A'.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Klein's step: an integer vector of the lattice given the variances, from a proposal whose law is known exactly.
 
-Legend: z = B x; Q = B' T^-1 B, so that the target has weight exp(-x'Q x / 2). In doubles, Q is near U D U' (U unit upper triangular, D
-diagonal). Coordinate i is drawn from the discrete Gaussian on the integers with
+Coordinate i of z = B x is drawn from the discrete Gaussian on the integers whose centre and parameter are doubles near the ideal ones, the
+parameter stretched by 1 + XI. These doubles ARE the proposal's parameters: its law is exact, and the accept step (sampler.py) corrects for
+it exactly. All that has to be proved is that target over proposal stays below a public constant; the margin XI pays for every rounding.
 
-    centre c_i, the double found for -sum_{j < i} U_ji x_j,   parameter s_i^2, the double found for (1 + XI) / D_i.
-
-These doubles ARE the proposal's parameters: its law is exact, and the accept step (sampler.py) corrects for it exactly. All that has to be
-proved is that target over proposal stays below a public constant; the margin XI pays for every rounding [theory T176]:
+Any matrix [theory T176]: Q = B' T^-1 B is near U D U' in doubles (U unit upper triangular, D diagonal), c_i = -sum_{j < i} U_ji x_j and
+s_i^2 = (1 + XI) / D_i.
 
 - |Q - U D U'| is at most E = (d + m + 10) 2^-52 trace Q, and Q >= (least eigenvalue of B'B) / (largest tau), so U D U' <= (1 + XI / 4) Q
   where E (largest tau) trace((B'B)^-1) <= XI / 4: the first certificate;
@@ -15,12 +14,9 @@ proved is that target over proposal stays below a public constant; the margin XI
 Where the first fails, U and D are found anew in integers with FINE_BITS binary places; where the second does, the centres are rationals
 from that coordinate on.
 
-Klein's step on a grid of two axes: cells row by row, each given those before it, by the algebra of one axis (forms.py).
-
-Legend: cell (i, j), i < r - 1 and j < c - 1, given the cells before it. K = sum_{k > i} (diag(tau_k) - tau_k tau_k' / sum tau_k); H = K +
-the tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H g = e_j the ideal Gaussian has centre tau y_j and
-variance tau (1 - tau g_j). Doubles near these are the proposal's parameters, the variance stretched by 1 + XI; as above the
-proposal's law is exact, and residuals D - H y and e_j - H g certify that target over proposal stays below a public constant [theory T178]:
+A grid of two axes [theory T178]: cells row by row, each given those before it, by the algebra of one axis (forms.py). K = sum_{k > i}
+(diag(tau_k) - tau_k tau_k' / sum tau_k); H = K + the tau of row i not yet drawn; D_l is what column l still needs. With H y = D and H g =
+e_j the ideal Gaussian has centre tau y_j and variance tau (1 - tau g_j); residuals D - H y and e_j - H g certify
 
 - the ideal variance s^2 within a relative XI / 8, so that the stretched one is larger;
 - a centre that is off by e costs a factor of at most exp(e^2 / (1.7 XI s^2)): e^2 <= 2/5 XI^2 s^2.

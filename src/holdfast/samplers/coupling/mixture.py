@@ -1,31 +1,21 @@
-"""The cell law of l1 Laplace noise as a mixture of Gaussians whose variances stay away from 0.
+"""The cell law of l1 Laplace noise as a mixture of Gaussians whose variances stay away from 0 [theory T160].
 
 Legend: a = exp(-epsilon); atoms tau_j > 0, rising, with masses m_j > 0; f(k) = sum_j m_j exp(-k^2 / (2 tau_j)) for integers k.
-
-On the reals exp(-epsilon |x|) is a mixture of Gaussians of every variance tau > 0. At the integers alone, and up to a small factor, atoms
-from some tau_0 > 0 on suffice:
 
     head   finitely many atoms with dyadic masses, found by a linear programme (`fit_mixture`); nothing it says is trusted;
     tail   tau_j = cut + i step for i = 1, 2, ..., without end, m_j = step epsilon / sqrt(2 pi tau_j) exp(-epsilon^2 tau_j / 2).
 
-What is proved of a mixture [theory T160]: every m_j > 0, and a^|k| / f(k) <= exp(loss) for EVERY integer k. A sampler of the law
-prod f(z_i) becomes one of prod a^|z_i| by an accept step of probability prod a^|z_i| exp(-loss) / f(z_i).
+What is proved of a mixture: every m_j > 0, and a^|k| / f(k) <= exp(loss) for EVERY integer k. A sampler of the law prod f(z_i) becomes one
+of prod a^|z_i| by an accept step of probability prod a^|z_i| exp(-loss) / f(z_i).
 
-The only solution of a linear programme, proved: a solver in doubles comes near it, pivots in balls go the rest of the way.
-
-Minimise c x over A x <= b, x >= 0. A vertex is named by columns B, whose x may be above 0, and as many rows R, which are tight. Where two
-solutions nearly tie, a solver in doubles ends at a neighbour of the right one; from there steps of the simplex method, each decided by the
-middles of balls, lead to it. How a vertex was found is not trusted: what is returned is proved to be the only solution [theory T162].
-
-Finding the head of a mixture: a linear programme in its masses.
-
-The rows say (1 - delta) a^k <= f(k) <= (1 + delta) a^k for chosen k; the objective is the expected lattice correction of a cell,
-sum_j m_j sqrt(2 pi tau_j) 2 exp(-2 pi^2 g tau_j), which punishes narrow Gaussians. g stands for the share of a cell's variance that its
-totals leave it: near 1 in large tables. Candidates: from SMALLEST_TAU on by a factor of 1.1, from where that passes `step` on by steps.
+The programme. Its rows say (1 - delta) a^k <= f(k) <= (1 + delta) a^k for chosen k; the objective is the expected lattice correction of a
+cell, sum_j m_j sqrt(2 pi tau_j) 2 exp(-2 pi^2 g tau_j), which punishes narrow Gaussians. g stands for the share of a cell's variance that
+its totals leave it: near 1 in large tables. Candidates: from SMALLEST_TAU on by a factor of 1.1, from where that passes `step` on by steps.
 
 The masses decide which draw belongs to which random words, so they must be the same on every machine and with every version of the solver.
-The solver (SciPy, HiGHS) only suggests which atoms and which rows belong to the solution; balls go on from there and prove that what they
-found is the only one ([theory T162]), and its masses are rounded from balls.
+The solver (SciPy, HiGHS) only suggests a vertex: columns B, whose x may be above 0, and as many rows R, which are tight. Where two
+solutions nearly tie it ends at a neighbour of the right one. From there steps of the simplex method, each decided by the middles of balls,
+lead to a vertex that is proved to be the only solution of the programme [theory T162]; its masses are rounded from balls.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ Why the law is exact, what is proved and what is certified by computation: [theo
 No step is capped, restarted or given up because it takes long: how far back a try must go depends on its result, and throwing such tries
 away would change the law.
 
-What coupling from the past costs, in cell draws (samplers/choice.py): a try by the shape of the block alone, how many of them by a pilot
-that sees no data. For plans and for the choice of a sampler; no draw depends on it.
-
-A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the mixture and works on a
-square of numbers: of the rank, or of the shorter axis where the block is a two-way table, whose correction takes a time of its own.
+What it costs, in cell draws (samplers/choice.py): a try by the shape of the block alone, how many of them by a pilot that sees no data. No
+draw depends on it. A try makes about three sweeps of two chains and one of Klein's sampler. An update of a cell draws one atom of the
+mixture and works on a square of numbers: of the rank, or of the shorter axis where the block is a two-way table, whose correction takes a
+time too.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from flint import arb
@@ -94,14 +93,26 @@ PILOT_UNIT = Fraction(1, 1 << 10)
 PILOT_BITS = 128
 
 
+class TryWords(NamedTuple):
+    """The words of one try: the first one's position, all of them, and the uniforms of the last FIRST_STEPS steps, oldest first."""
+
+    base: int
+    taken: NDArray[np.uint32]
+    first: Doubles
+
+
 @dataclass(frozen=True)
-class _Try:
+class Try:
     """What one try gave: z, the logarithm of its chance to be accepted, that number's error, and how to find the chance exactly."""
 
     proposal: Proposal
     indices: list[int]
     log_chance: float
     error: float
+
+
+_State: TypeAlias = tuple[GeneralForm | GridForm, str, float, dict[str, object]]
+"""What a pickle holds: form, label, slack, and what the pilot found."""
 
 
 class CouplingLaplace:
@@ -122,7 +133,7 @@ class CouplingLaplace:
         if form.dimension < 1:
             raise InvalidParameter("A coupled block has a free dimension at least. The rows of this one fix every cell.")
         check_l1_reach(form.cells, self.epsilon)
-        self._klein = GridKlein(form, slack) if isinstance(form, GridForm) else DenseKlein(form, slack)
+        self.klein = GridKlein(form, slack) if isinstance(form, GridForm) else DenseKlein(form, slack)
         self._is_turned = False
 
     @classmethod
@@ -147,14 +158,15 @@ class CouplingLaplace:
         made._is_turned = axes[0] < axes[1]
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> _State:
         """A pickle holds what the sampler was made from and what its pilot found; what was prepared is prepared again."""
         kept = {name: value for name, value in self.__dict__.items() if name in ("_is_turned", "acceptance")}
-        return {"form": replace(self.form), "label": self._label, "slack": self._slack, "kept": kept}
+        return replace(self.form), self._label, self._slack, kept
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        CouplingLaplace.__init__(self, state["form"], state["label"], state["slack"])
-        self.__dict__.update(state["kept"])
+    def __setstate__(self, state: _State) -> None:
+        form, label, slack, kept = state
+        CouplingLaplace.__init__(self, form, label, slack)
+        self.__dict__.update(kept)
 
     @property
     def name(self) -> str:
@@ -183,20 +195,20 @@ class CouplingLaplace:
     @cached_property
     def _slow_share(self) -> float:
         """Share of tries whose Klein step is not left to doubles, from a few states with public words."""
-        if isinstance(self._klein, GridKlein):
+        if isinstance(self.klein, GridKlein):
             return 0.0
         with NoiseKey.for_tests("slow tries: " + self.pilot_label).stream("plan") as words:
-            states = [self._variances(base, first, words) for base, _, first in self._words(FIRST_TRIES, words)]
-        return sum(self._klein.is_slow(np.array(state)) for state in states) / len(states)
+            states = [self.variances(own, words) for own in self.take_words(FIRST_TRIES, words)]
+        return sum(self.klein.is_slow(np.array(state)) for state in states) / len(states)
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""
         out = np.empty((sample_size(n), self.cells), dtype=np.int64)
         done = 0
         while done < n:
-            for base, taken, first in self._words(n - done, words):
-                made = self._try(base, taken, first, words)
-                if self._accepts(made, taken, base, words):
+            for own in self.take_words(n - done, words):
+                made = self.make_try(own, words)
+                if self.accepts(made, own, words):
                     out[done] = made.proposal.z
                     done += 1
         return self._in_block_order(out)
@@ -211,23 +223,25 @@ class CouplingLaplace:
     def words_per_try(self) -> int:
         return self.cells + 2 * self.form.dimension + 2
 
-    def _words(self, wanted: int, words: Words) -> list[tuple[int, NDArray[np.uint32], Doubles]]:
-        """(first position, words, the uniforms of the last FIRST_STEPS steps, oldest first) of some tries, never more than are wanted."""
+    def take_words(self, wanted: int, words: Words) -> list[TryWords]:
+        """Take the words of some tries, never more than are wanted."""
         tries, size = min(wanted, max(1, CHUNK_CELLS // self.cells)), self.words_per_try
         base = words.position
         taken = words.take(tries * size).reshape(tries, size)
         first = np.stack([sweep_doubles(words, base, tries * size, t).reshape(tries, size) for t in range(FIRST_STEPS, 0, -1)], axis=1)
-        return [(base + b * size, taken[b], np.ascontiguousarray(first[b, :, : self.cells])) for b in range(tries)]
+        return [TryWords(base + b * size, taken[b], np.ascontiguousarray(first[b, :, : self.cells])) for b in range(tries)]
 
     # One try.
 
-    def _try(self, base: int, taken: NDArray[np.uint32], first: Doubles, words: Words) -> _Try:
-        indices = self._variances(base, first, words)
-        proposal = self._klein.propose(np.array(indices), taken[self.cells : -2], base + self.cells, words)
-        return self._weigh(indices, proposal)
+    def make_try(self, own: TryWords, words: Words) -> Try:
+        """Steps 1 and 2, and the chance of step 3."""
+        indices = self.variances(own, words)
+        proposal = self.klein.propose(np.array(indices), own.taken[self.cells : -2], own.base + self.cells, words)
+        return self.weigh(indices, proposal)
 
-    def _variances(self, base: int, u: Doubles, words: Words) -> list[int]:
-        """Steps 1: the atoms of all cells, exactly."""
+    def variances(self, own: TryWords, words: Words) -> list[int]:
+        """Step 1: the atoms of all cells, exactly."""
+        base, u = own.base, own.first
 
         def uniform(cell: int, time: int) -> SweepUniform:
             return SweepUniform(words, base + cell, time)
@@ -254,21 +268,22 @@ class CouplingLaplace:
                 return coalesce(self.form, uniform, steps)
             found[time, cell] = j
 
-    def _weigh(self, indices: list[int], proposal: Proposal) -> _Try:
+    def weigh(self, indices: list[int], proposal: Proposal) -> Try:
         """The chance of the accept step, as a logarithm in doubles."""
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         sizes = np.abs(proposal.z)
         near = np.minimum(sizes, mixture.reach)
         excess = float(np.where(sizes <= mixture.reach, mixture.excess_table[near], 0.0).sum())
         phi, off = (0.0, math.inf) if proposal.error == math.inf else self.form.correction_in_doubles(np.array(indices))
-        value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(self._klein.allowance)
+        value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(self.klein.allowance)
         error = proposal.error + off + d * (EXCESS_ERROR + mixture.far_error) + 2.0**-45 * (phi + 1 + abs(proposal.log_ratio))
         if value - error > 0:
             raise InternalError("A chance above 1 was found where a bound is proved: nothing is drawn.")
-        return _Try(proposal, indices, value, error)
+        return Try(proposal, indices, value, error)
 
-    def _accepts(self, made: _Try, taken: NDArray[np.uint32], base: int, words: Words) -> bool:
-        cell, last = (int(taken[-2]) << 32) | int(taken[-1]), base + self.words_per_try - 2
+    def accepts(self, made: Try, own: TryWords, words: Words) -> bool:
+        """Step 3."""
+        cell, last = (int(own.taken[-2]) << 32) | int(own.taken[-1]), own.base + self.words_per_try - 2
         u = (cell >> 11) * 2.0**-53
         error = made.error + self._slack
         if error < 1:
@@ -283,7 +298,7 @@ class CouplingLaplace:
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         taus = [mixture.tau(j) for j in indices]
         value = self.form.log_determinant(indices) / 2 - self.form.correction(indices)
-        value -= ball(d * mixture.loss + m * self._klein.allowance)
+        value -= ball(d * mixture.loss + m * self.klein.allowance)
         for tau, entry in zip(taus, proposal.z.tolist(), strict=True):
             value -= ball(Fraction(entry * entry) / (2 * tau)) + ball(tau).log() / 2
         for size in set(np.abs(proposal.z).tolist()):
@@ -321,13 +336,13 @@ class CouplingLaplace:
         values, logs = np.empty((tries, self.cells), dtype=np.int64), np.empty(tries)
         done = 0
         while done < tries:
-            for base, taken, first in self._words(tries - done, words):
-                made = self._try(base, taken, first, words)
+            for own in self.take_words(tries - done, words):
+                made = self.make_try(own, words)
                 values[done], logs[done] = made.proposal.z, min(0.0, self._log_chance(made))
                 done += 1
         return self._in_block_order(values), logs
 
-    def _log_chance(self, made: _Try) -> float:
+    def _log_chance(self, made: Try) -> float:
         """By doubles where they say something, else by balls."""
         if made.error < 1:
             return made.log_chance

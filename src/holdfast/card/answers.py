@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.card.fields import CardPart, Count, Text
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.publication.card_fields import CardPart, Count, Text
-from holdfast.tables.grid import AnswerGrid, Neighbours
+from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours
 
 
 class GridInfo(CardPart):
@@ -31,14 +31,21 @@ class GridInfo(CardPart):
     )
 
     @classmethod
-    def fields_of(cls, grid: AnswerGrid) -> dict[str, object]:
-        exact = {name: None if value is None else format_exact(value) for name, value in (("l1", grid.l1), ("l2_squared", grid.l2_squared))}
-        return {"places": grid.places, **exact, "neighbours": grid.neighbours, "on_grid": grid.on_grid, "moved": grid.moved}
+    def of(cls, measure: Measure) -> GridInfo | None:
+        """What a card says of the grid of answers; None for counts."""
+        if not isinstance(measure, AnswerGrid):
+            return None
+        l1, l2_squared = (None if value is None else format_exact(value) for value in (measure.l1, measure.l2_squared))
+        exact = {"l1": l1, "l2_squared": l2_squared}
+        return cls(places=measure.places, neighbours=measure.neighbours, on_grid=measure.on_grid, moved=measure.moved, **exact)
 
-    def grid(self) -> AnswerGrid:
-        """InvalidParameter where no grid is like that."""
-        l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (self.l1, self.l2_squared))
-        return AnswerGrid(self.places, l1, l2_squared, self.neighbours, self.on_grid, self.moved)
+
+def measure_of(grid: GridInfo | None) -> Measure:
+    """The measure of a table whose card says this of its grid; raise InvalidParameter if there is no such grid."""
+    if grid is None:
+        return COUNTS
+    l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (grid.l1, grid.l2_squared))
+    return AnswerGrid(grid.places, l1, l2_squared, grid.neighbours, grid.on_grid, grid.moved)
 
 
 class AnswersInfo(CardPart):

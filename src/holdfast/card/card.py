@@ -1,6 +1,6 @@
 """The card of a release: card.json, what was promised and how, in fields a program can check and words a reader can follow.
 
-The models below are the schema; card.schema.json beside this file is made from them (`python -m holdfast.publication.card` rewrites it).
+The models below are the schema; card.schema.json beside this file is made from them (`python -m holdfast.card.card` rewrites it).
 A card holds public things only: nothing in it depends on the confidential counts, except the released counts' checksums.
 """
 
@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import functools
 import json
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM
-from holdfast.publication.card_answers import GridInfo
-from holdfast.publication.card_fields import (
-    SIGNIFICANT_DIGITS,
+from holdfast.card.answers import GridInfo
+from holdfast.card.fields import (
     CardPart,
     Count,
     Identifier,
@@ -32,15 +28,18 @@ from holdfast.publication.card_fields import (
     Text,
     Texts,
     real_date,
+    repeated_names,
     with_holdfast,
 )
-from holdfast.publication.card_promise import GuaranteeInfo
-from holdfast.publication.given_files import repeated_names
+from holdfast.card.promise import GuaranteeInfo
+from holdfast.invariants.constraints import Constraint
+from holdfast.invariants.definitions import constraint_of
+from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM, Disjoint
 from holdfast.tables.labels import ColumnLabels, Labels
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION = "4.0"
+SCHEMA_VERSION: Final = "4.0"
 """4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
 a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
@@ -66,6 +65,12 @@ class GrantInfo(CardPart):
     grants: Annotated[int, Field(ge=1)] = Field(description="How many grants there were.")
     approver: Text = Field(description="Who approved the last of them.")
 
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Those that were granted, by name."""
+        named = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: value for name, value in named.items() if value is not None}
+
 
 class DisjointInfo(CardPart):
     """A declaration that no person is in this table and in those of earlier releases of the data set. Nothing proves it."""
@@ -74,6 +79,10 @@ class DisjointInfo(CardPart):
         alias="from", description="Identifiers of the earlier releases."
     )
     because: Annotated[Text, Field(max_length=MAX_BECAUSE)] = Field(description="Why no person is in both, as the office gave it.")
+
+    @classmethod
+    def of(cls, given: Disjoint) -> DisjointInfo:
+        return cls.model_validate(given.to_fields())
 
 
 class ReleaseInfo(CardPart):
@@ -132,14 +141,8 @@ class LabelInfo(CardPart):
     )
 
     @classmethod
-    def fields_of(cls, labels: Labels) -> list[dict[str, Any]]:
-        return [
-            {"column": of.column, "name": of.name, "by": list(of.by), "codes": [[list(codes), label] for codes, label in of.codes.items()]}
-            for of in labels.columns
-        ]
-
-    def labels(self) -> ColumnLabels:
-        return ColumnLabels(self.column, self.name, self.by, dict(self.codes))
+    def of(cls, given: ColumnLabels) -> LabelInfo:
+        return cls(column=given.column, name=given.name, by=given.by, codes=tuple(given.codes.items()))
 
 
 class PublicColumn(CardPart):
@@ -179,6 +182,10 @@ class TableInfo(CardPart):
     )
     grid: GridInfo | None = Field(description="Where the table holds real-valued answers: their grid; null for counts.")
 
+    def read_labels(self) -> Labels:
+        """The labels as a table has them."""
+        return Labels(tuple(ColumnLabels(given.column, given.name, given.by, dict(given.codes)) for given in self.labels))
+
 
 class Revision(CardPart):
     """An earlier release of the same population that this one revises."""
@@ -188,10 +195,15 @@ class Revision(CardPart):
     totals: Texts = Field(description="The changed totals by name, before and now; a long list may be cut, the number never is.")
 
 
+ZerosStatus: TypeAlias = Literal["open", "applied", "none"]
+
+
 class ZerosInfo(CardPart):
     """Cells that take no noise because a kept total is 0 and counts are not negative."""
 
-    status: Literal["applied", "none"] = Field(description="'applied' if there are such cells; 'none' if all cells are drawn.")
+    status: ZerosStatus = Field(
+        description="'applied' if there are such cells; 'none' if all cells are drawn; 'open' in a plan that knows no totals yet."
+    )
     rule: Annotated[int, Field(ge=1)] = Field(description="Version of the rule that finds them from the kept constraints and totals.")
     cells: Count = Field(description="How many there are, without those that the kept totals fix whatever their values are.")
     under: Count = Field(
@@ -217,6 +229,10 @@ class KeptInfo(CardPart):
     independent: Count = Field(description="How many of the kept sums do not follow from the others.")
     free_dimensions: Count = Field(description="Dimensions in which tables with the same kept totals can still differ.")
     zeros: ZerosInfo
+
+    def read_constraints(self) -> tuple[Constraint, ...]:
+        """The constraints and identities as the office declared them. Raises InvalidConstraint where a definition is none."""
+        return tuple(map(constraint_of, self.definitions))
 
 
 class ExposedInfo(CardPart):
@@ -321,11 +337,18 @@ class LevelSpread(CardPart):
     largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
+ErrorFound: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
+
+
 class ExpectedError(CardPart):
     """How far released counts are from the true ones, known from the law alone; no true error is in it."""
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
-    basis: Text = Field(description="How it was found: exact, bound, approximation or simulation of the public law.")
+    found: ErrorFound = Field(
+        description="How it was found: 'upper bound' is never below the true one, 'estimated' is from draws of the public law, 'not "
+        "estimated' would take too long; 'unknown' depends on the counts."
+    )
+    basis: Text = Field(description="The same in words, with the error of an estimate.")
     relative_error: Spread | None = Field(
         description="Relative standard error of figures that were estimated from draws of the public law; 0 for exact ones and bounds, "
         "null where the draws were too few to say."
@@ -393,21 +416,13 @@ class Card(CardPart):
         """The same card, of CSV files in which formulas are marked."""
         return self.model_copy(update={"release": self.release.model_copy(update={"formulas": "marked"})})
 
-    def with_files(self, files: dict[str, Any]) -> Card:
+    def with_files(self, files: dict[str, FileInfo]) -> Card:
         """The same card with the checksums of these files."""
-        return self.model_copy(update={"files": {name: FileInfo.model_validate(info) for name, info in files.items()}})
-
-    def to_json(self) -> str:
-        """The text of card.json: fields in the order of the schema, two blanks of indent, a newline at the end."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as `json.loads(card.to_json())` gives them."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_copy(update={"files": files})
 
     @classmethod
     def from_json(cls, text: str) -> Card:
-        """Read card.json. Raises pydantic's ValidationError; `problems(text)` says the same in words."""
+        """Read card.json. Raises pydantic's ValidationError; problems.py says the same in words."""
         card = cls.model_validate_json(text)
         # A field given twice is read differently by different programs, so it could show a reader something other than was signed.
         if twice := list(_find_repeated_names(text)):
@@ -418,6 +433,19 @@ class Card(CardPart):
             error = PydanticCustomError("digits", "more digits than a card has")
             raise ValidationError.from_exception_data("Card", [{"type": error, "loc": (), "input": None}])
         return card
+
+
+class PlanInfo(CardPart):
+    """What can be said of a release before any count is looked at: the parts of its card, with the totals' values left open."""
+
+    cells: Count = Field(description="Number of cells of the table.")
+    kept: KeptInfo = Field(description="What will hold exactly.")
+    exposed: ExposedInfo = Field(description="Cells that the kept totals publish exactly, as far as it is known.")
+    mechanism: MechanismInfo = Field(description="How the noise is made.")
+    sampler: SamplerInfo = Field(description="How the noise will be drawn from its law.")
+    guarantee: GuaranteeInfo = Field(description="The promise.")
+    expected_error: ExpectedError = Field(description="How far released counts will be from the true ones, by the law alone.")
+    disjoint: DisjointInfo | None = Field(description="Earlier releases with which this one would be declared to share no person.")
 
 
 def canonical_bytes(card: Card) -> bytes:
@@ -436,151 +464,6 @@ def schema() -> dict[str, Any]:
 
 def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def other_version(text: str) -> str | None:
-    """The schema version of a card that is not of this one; None where there is none to be read."""
-    try:
-        version = json.loads(text).get("schema_version")
-    except (ValueError, AttributeError, RecursionError):
-        return None
-    return version if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version) and version != SCHEMA_VERSION else None
-
-
-MAX_PROBLEMS = 1_000
-"""No more are put into words: who made the card decides how many there are."""
-
-
-def problems(text: str) -> list[str]:
-    """What is wrong with the text of a card, one line each: the field, the kind of value found, what is expected. Empty if it is a card."""
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        return [f"The card: found text that is not JSON{where}, expected a JSON object."]
-    try:
-        Card.from_json(text)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
-        return list(dict.fromkeys(_in_text(str(detail["type"]), detail["loc"], values) for detail in details))  # unions complain twice
-    return []
-
-
-def _in_text(kind: str, loc: Sequence[int | str], values: Any) -> str:
-    if kind == "json_invalid":
-        return "The card: found text that is not JSON, expected a JSON object."
-    if kind == "digits":
-        return f"The card: found a number of more digits than cards have, expected at most {SIGNIFICANT_DIGITS} significant ones."
-    if kind == "repeated":
-        return f"{_path(loc)}: found more than once, expected once."
-    if kind == "extra_forbidden":
-        return f"{_path(loc)}: found a field that is not known, expected only the fields of card.schema.json."
-    path, node = _resolve(loc)
-    if loc and loc[-1] == "[key]":
-        return f"{_path(path[:-1])}: found the name {_quote_name(str(path[-1]))}, expected {_key_text(_resolve(path[:-1])[1])}."
-    if kind == "missing":
-        return f"{_path(path)}: found nothing, expected {_expected_kind(node)}."
-    for part in path:
-        values = values[part]
-    if kind == "date":
-        return f"{_path(path)}: found text that is no day of the calendar, expected year-month-day."
-    if kind == "software":
-        return f"{_path(path)}: found an object without some of {', '.join(node['required'])}, expected all of them."
-    found = f"a list of {len(values)}" if isinstance(values, list) and "prefixItems" in node else _kind_of(values)
-    return f"{_path(path)}: found {found}, expected {_expected_kind(node)}."
-
-
-def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Mapping[str, Any]]:
-    """The longest start of a location that is a place in a card, and the schema of that place: the rest names members of unions."""
-    whole = schema()
-    node: Mapping[str, Any] = whole
-    path: list[int | str] = []
-    for part in loc:
-        if part == "[key]":
-            break
-        inner = next(filter(None, (_inside(member, part) for member in _members(node, whole))), None)
-        if inner is None:
-            break
-        node = inner
-        path.append(part)
-    members = _members(node, whole)
-    return tuple(path), members[0] if len(members) == 1 else {"anyOf": members}
-
-
-def _members(node: Mapping[str, Any], whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if "$ref" in node:
-        node = whole["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return [leaf for member in node["anyOf"] for leaf in _members(member, whole)] if "anyOf" in node else [node]
-
-
-def _inside(node: Mapping[str, Any], part: int | str) -> Mapping[str, Any] | None:
-    if isinstance(part, int):
-        return dict(enumerate(node.get("prefixItems", ()))).get(part, node.get("items"))
-    # Names of a free object are either all allowed or of one pattern.
-    free = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
-    inner = node.get("properties", {}).get(part, free[0])
-    return inner if isinstance(inner, Mapping) else None
-
-
-def _expected_kind(node: Mapping[str, Any]) -> str:
-    if "anyOf" in node:
-        return " or ".join(dict.fromkeys(map(_expected_kind, node["anyOf"])))
-    if "const" in node:
-        return f"the text {_quote_name(node['const'])}"
-    if "enum" in node:
-        return "one of " + ", ".join(map(_quote_name, node["enum"]))
-    at_least = f" of at least {node['minimum']:g}" if "minimum" in node else ""
-    if node["type"] == "string" and "pattern" in node:
-        return f"text of the form {node['pattern']}"
-    if node["type"] == "string" and "minLength" in node:
-        return "text that is not empty"
-    if "prefixItems" in node:
-        return f"a list of {len(node['prefixItems'])}"
-    return f"{_KINDS[node['type']]}{at_least}"
-
-
-def _key_text(node: Mapping[str, Any]) -> str:
-    patterns = node.get("patternProperties")
-    return f"names of the form {' or '.join(patterns)}" if patterns else "names that are not empty"
-
-
-_KINDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-    "array": "a list",
-    "object": "an object",
-}
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, bool):  # before int: True is an int
-        return _KINDS["boolean"]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "a number that is not finite"
-    kinds = {str: "string", int: "integer", float: "number", type(None): "null", list: "array", dict: "object"}
-    if value == "":
-        return "empty text"
-    return "a negative number" if isinstance(value, int | float) and value < 0 else _KINDS[kinds[type(value)]]
-
-
-def _path(loc: Sequence[int | str]) -> str:
-    """guarantee.per_distance, sampler.groups[0].kind, files["table.csv"].sha256; names are escaped: a damaged file may hold anything."""
-    text = ""
-    for part in loc:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif part.isidentifier() and part.isascii() and len(part) <= 60:
-            text += f".{part}" if text else part
-        else:
-            text += f"[{_quote_name(part)}]"
-    return text or "The card"
-
-
-def _quote_name(name: str) -> str:
-    return json.dumps(name if len(name) <= 60 else name[:60] + "...")
 
 
 def _find_repeated_names(text: str) -> Iterator[str]:

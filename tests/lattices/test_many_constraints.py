@@ -17,7 +17,7 @@ from holdfast.errors import RequestTooLarge
 from holdfast.invariants import conditions, rows
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import components, grids, levels, reduction
-from holdfast.lattices.margins import check_margins
+from holdfast.lattices.lattice import check_margins
 from holdfast.lattices.shapes.levels import is_below, maximal
 
 Ints = NDArray[np.int64]
@@ -47,19 +47,21 @@ def some_families(draw: st.DrawFn) -> tuple[list[Ints], list[int]]:
 def test_set_by_set_is_as_pair_by_pair(given: tuple[list[Ints], list[int]]) -> None:
     """The reduced rows are part of the stream's format: both ways must give the same, sets that stay included."""
     before = [family.copy() for family in given[0]]
-    slow, fast = reduction._by_pairs(*given), reduction._by_rows(*given)
+    slow, fast = reduction.reduce_by_pairs(*given), reduction.reduce_by_rows(*given)
     assert [group.tolist() for group in fast] == [group.tolist() for group in slow]
     assert [family.tolist() for family in given[0]] == [family.tolist() for family in before]
 
 
 @given(st.data())
 def test_long_sets_are_looked_at_beyond_their_probes(data: st.DataObject) -> None:
-    cells, probes = 60, reduction._PROBES
+    cells, probes = 60, reduction.PROBES
     sets = data.draw(st.lists(st.sets(st.integers(0, cells - 1), min_size=probes + 1), min_size=2, max_size=6))
     sets += [set(sorted(sets[0])[1:]), sets[0] | {0, 1}]
     families = [np.where(np.isin(np.arange(cells), sorted(cells_of)), 0, -1) for cells_of in sets]
     counts = [1] * len(families)
-    assert [g.tolist() for g in reduction._by_rows(families, counts)] == [g.tolist() for g in reduction._by_pairs(families, counts)]
+    assert [g.tolist() for g in reduction.reduce_by_rows(families, counts)] == [
+        g.tolist() for g in reduction.reduce_by_pairs(families, counts)
+    ]
 
 
 COLUMNS = "abcd"
@@ -80,7 +82,7 @@ def test_margins_told_by_their_columns_are_as_pair_by_pair(sizes: tuple[int, ...
     families, counts = [group for group, _ in made], [len(codes) for _, codes in made]
     varied = [frozenset(column for column in columns if universe.code_count(column) > 1) for columns in margins]
     fast = reduction.reduce_margins(families, counts, varied)
-    slow = reduction._by_pairs(families, counts)
+    slow = reduction.reduce_by_pairs(families, counts)
     assert [group.tolist() for group in fast.groups] == [group.tolist() for group in slow]
     assert [missing.tolist() for missing in fast.redundant] == [
         sorted(set(range(n)) - set(g.tolist())) for g, n in zip(slow, counts, strict=True)

@@ -2,8 +2,6 @@
 
 `explore_bits` shows that a sampler turns fair bits into its law, as far as few bits go. `explore_choices` goes much further one layer up:
 a test makes what lies beneath (a coin, a proposal) ask a `Path`, so that only the algorithm above it is enumerated.
-
-Not imported by `holdfast.testing` itself: it needs the exact samplers, which are heavier.
 """
 
 from __future__ import annotations

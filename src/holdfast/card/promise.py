@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Strict
 
-from holdfast.publication.card_answers import AnswersInfo
-from holdfast.publication.card_fields import CardPart, Cost, Costs, Count, Text, Texts
+from holdfast.card.answers import AnswersInfo
+from holdfast.card.fields import CardPart, Count, Text, Texts
+from holdfast.exact.formatting import format_exact
+from holdfast.privacy.asked import DISTANCE
+from holdfast.privacy.guarantee import Kind, Promise
+from holdfast.privacy.secrets import Found
 
 
 class RelationInfo(CardPart):
@@ -59,10 +63,10 @@ class KeyedInfo(CardPart):
     last: Count | None = Field(description="The largest count that has noise; null if all larger ones have it too.")
     lowest: int = Field(description="The lowest noise of any count.")
     highest: int = Field(description="The highest noise of any count.")
-    variance: Cost = Field(description="The largest variance of the noise of any count, rounded up.")
-    epsilon: Cost = Field(description="From this epsilon on delta stops falling. Rounded up.")
-    delta: Cost = Field(description="The delta there, for two counts from `first` on that differ by one. Rounded up.")
-    zero_delta: Cost | None = Field(
+    variance: Text = Field(description="The largest variance of the noise of any count, rounded up.")
+    epsilon: Text = Field(description="From this epsilon on delta stops falling. Rounded up.")
+    delta: Text = Field(description="The delta there, for two counts from `first` on that differ by one. Rounded up.")
+    zero_delta: Text | None = Field(
         description="The delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; null if count 1 has no noise."
     )
     distance: Text = Field(description="Distance of cell keys from uniform, in total variation, if record keys are; exact.")
@@ -79,14 +83,53 @@ class AskedInfo(CardPart):
     parameters: dict[Text, Text] = Field(description="The numbers asked for, exact.")
     text: Text = Field(description="The same in words.")
 
+    @property
+    def is_for_protected(self) -> bool:
+        """Whether it is a budget for what the table protects: neither per distance, nor the noise itself."""
+        return self.per not in (None, DISTANCE)
+
+
+class CostInfo(CardPart):
+    """What two tables at one distance are promised. Numbers are exact, or decimals rounded up."""
+
+    kind: Kind = Field(description="Kind of the promise.")
+    epsilon: Text = Field(description="Between the two tables, with delta.")
+    delta: Text = Field(description="0 for a pure promise.")
+    rho: Text | None = Field(description="Of zero-concentrated differential privacy; null where none is known.")
+
+    @classmethod
+    def of(cls, promise: Promise, **more: Any) -> Self:
+        """From a promise, with the fields that a subclass has beside it."""
+        rho = None if promise.rho is None else format_exact(promise.rho)
+        return cls(kind=promise.kind, epsilon=format_exact(promise.epsilon), delta=format_exact(promise.delta), rho=rho, **more)
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Those that are known, by name."""
+        named = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+class CostAt(CostInfo):
+    """The same with how far apart the two tables are."""
+
+    distance: int | Text = Field(description="The distance between the two tables, exact; squared if guarantee.squared.")
+
+
+class SmallestSecret(CostAt):
+    """The same for the smallest change that leaves every kept total as it is."""
+
+    found: Found = Field(description="'exact', or 'lower bound' if the nearest two tables may be farther apart.")
+
 
 class GuaranteeInfo(CardPart):
     """The promise."""
 
     asked: AskedInfo | None = Field(description="What was asked for; null for a mechanism that takes no parameters.")
-    kind: Text = Field(description="Kind of the promise: pure, zcdp or approximate; cell-key, if no differential privacy is promised.")
-    parameters: Costs = Field(description="Parameters of the promise. Text is exact; a number is rounded up, never below the true one.")
+    kind: Kind = Field(description="Kind of the promise; cell-key, if no differential privacy is promised.")
+    parameters: dict[Text, Text] = Field(description="Parameters of the promise for each unit of distance, exact.")
     distance: Text = Field(description="Distance between tables in which the promise is stated, such as l1 or l2.")
+    squared: bool = Field(description="True if the promise is for each unit of the squared distance, and distances are squared.")
     protect: Text = Field(description="Whose privacy is promised.")
     max_records: Annotated[int, Field(ge=1)] = Field(
         description="Records of one person (or what is protected) that the promise counts on at most."
@@ -101,14 +144,12 @@ class GuaranteeInfo(CardPart):
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
     answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
     keyed: KeyedInfo | None = Field(description="Where noise was looked up by cell keys: its figures, in place of a promise; else null.")
-    per_distance: Costs = Field(description="The promise for two tables at distance one. Numbers are rounded up.")
-    per_person: Costs | None = Field(
+    per_distance: CostInfo = Field(description="The promise for two tables at distance one.")
+    per_person: CostAt | None = Field(
         description="The promise when one person (or what is protected) changes its answers; null if no person can change alone without "
-        "changing a kept total. Numbers are rounded up."
+        "changing a kept total."
     )
-    smallest_secret: Costs = Field(
-        description="The promise for the smallest change that leaves every kept total as it is. Numbers are rounded up."
-    )
+    smallest_secret: SmallestSecret = Field(description="The promise for the smallest change that leaves every kept total as it is.")
     why: Text = Field(description="Why one person, one unit of distance and the smallest secret do not cost the same, in a sentence.")
     sentences: Texts = Field(
         description="The promise in plain sentences, without the budget asked for and names of exposed cells: see asked and exposed."
