@@ -141,7 +141,7 @@ def test_the_ledger_compares_noise_of_both_ways_to_publish(tmp_path: Path) -> No
         made(hf.CellKey(table=NOISE, mix=True), ledger=book, release_id="mixed", dataset="others")
     made(hf.CellKey(table=NOISE, mix=True, other_records="people abroad"), ledger=book, release_id="abroad", dataset="others")
     allowed = made(hf.CellKey(table=NOISE, mix=True, other_noise=True), ledger=book, release_id="mixed")
-    assert any("two draws of noise" in sentence for sentence in allowed.card["guarantee"]["sentences"])
+    assert any("two draws of noise" in sentence for sentence in allowed.card.guarantee.sentences)
     assert (book.balance("people").cell_key, book.balance("people").spent) == (3, Fraction(0))
     other = hf.Table.from_records(RECORDS.rename_columns(["id", "region", "town", "k"]), cells=CODES, record_key="k", name="people")
     with pytest.raises(LedgerProblem, match="column of keys"):
@@ -163,7 +163,7 @@ def test_a_folder_is_verified_and_loaded(tmp_path: Path) -> None:
     card = json.loads((folder / "card.json").read_text())
     assert (card["guarantee"]["kind"], card["guarantee"]["per_person"]["delta"]) == ("cell-key", "1")
     assert card["sampler"]["groups"][0]["sampler"] == "lookup by cell key"
-    card["guarantee"]["keyed"]["variance"] = 0.25
+    card["guarantee"]["keyed"]["variance"] = "0.25"
     (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n")
     with pytest.raises(VerificationFailed, match=r"guarantee\.keyed\.variance"):
         hf.verify(folder)
