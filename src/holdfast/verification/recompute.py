@@ -40,7 +40,7 @@ from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
 from holdfast.wording.guarantee import is_paragraph_of
-from holdfast.wording.verification import cell_key_sentences, verified_sentences
+from holdfast.wording.verification import Checked, cell_key_sentences, verified_sentences
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -84,29 +84,10 @@ LAST_DIGIT = 1e-5
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(Checked):
     """What `verify` returns: what was checked of a folder and found in order."""
 
-    release_id: str
-    cells: int
-    files: int
-    private: bool
-    recomputed: tuple[str, ...]
-    """What was made again and found equal."""
-    totals: int = 0
-    """Kept totals."""
-    signed_by: str | None = None
-    """The key that signed the card, where the reader named it as the signer's; else None."""
-    unchecked_key: str | None = None
-    """A key whose signature the card carries, and of which nobody said whose it is."""
-    official_totals: int | None = None
-    suppressed: bool = False
-    left: tuple[str, ...] = ()
-    """What could not be made again, and why."""
     only_signed: tuple[str, ...] = ONLY_SIGNED
-    """Fields of the card that follow from nothing else: only a signature protects them."""
-    declared: tuple[str, ...] = ()
-    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
     def __str__(self) -> str:
         return "\n".join(verified_sentences(self))

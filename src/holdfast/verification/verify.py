@@ -97,7 +97,7 @@ def verify(
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with kept, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
-                 `strict`: whatever could not be compared (`Verified.left`) is a failure, too.
+                 `strict`: whatever could not be compared (`left` of the result) is a failure, too.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
                  compared where the card names this version of Holdfast; of any other version pages are inert, and the promise in words is
