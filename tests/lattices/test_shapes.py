@@ -50,12 +50,12 @@ def all_rows(shape: Shape) -> Any:
         return np.array([np.isin(np.arange(shape.size), line) for line in lines]).astype(np.int64)
     if isinstance(shape, Units):
         places = np.indices(shape.axes).reshape(len(shape.axes), -1)
-        rows = [np.zeros(shape.size, dtype=np.bool_)]
+        sums = [np.zeros(shape.size, dtype=np.bool_)]
         for level, mask in ((level, mask) for level, family in enumerate(shape.kept) for mask in family):
             unit = places[0] if shape.tree is None else shape.tree.unit_of(level)[places[0]]
             keys = [unit, *(places[k + 1] for k in range(len(shape.lengths)) if mask >> k & 1)]
-            rows += [(key == np.array(keys).T).all(axis=1) for key in np.unique(keys, axis=1).T]
-        return np.array(rows).astype(np.int64)
+            sums += [(key == np.array(keys).T).all(axis=1) for key in np.unique(keys, axis=1).T]
+        return np.array(sums).astype(np.int64)
     if isinstance(shape, OneSum):
         return np.array([shape.signs or [1] * shape.size])
     given = shape.matrix()

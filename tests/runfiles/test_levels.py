@@ -108,8 +108,8 @@ def test_distances_that_are_fractions_are_exact_texts(work: Path, run: Callable[
     Path("run.toml").write_text(NESTED)
     guarantee = json.loads(run("plan", "run.toml", "--json").out)["guarantee"]
     assert Fraction(guarantee["smallest_secret"]["distance"]) == Fraction(7, 5)
-    assert guarantee["person"]["distance"] == 2
-    assert Fraction(guarantee["per_smallest_secret"]["rho"]) == Fraction(7, 50)
+    assert guarantee["per_person"]["distance"] == 2
+    assert Fraction(guarantee["smallest_secret"]["rho"]) == Fraction(7, 50)
 
 
 def test_rows_are_what_the_mapping_is_in_python(work: Path) -> None:

@@ -231,7 +231,7 @@ class KeptInfo(CardPart):
     zeros: ZerosInfo
 
     def read_constraints(self) -> tuple[Constraint, ...]:
-        """The constraints and identities as the office declared them. Raises InvalidConstraint where a definition is none."""
+        """The constraints and identities as the office declared them. Raises InvalidConstraint if a definition is not one."""
         return tuple(map(constraint_of, self.definitions))
 
 

@@ -89,7 +89,7 @@ class Node(BaseModel):
     required: tuple[str, ...] = ()
 
     def members(self) -> tuple[Node, ...]:
-        """The place itself, or what may stand there instead."""
+        """The place itself, or the members of its union."""
         if self.ref is not None:
             return _whole().defs[self.ref.rsplit("/", 1)[-1]].members()
         return tuple(leaf for member in self.any_of for leaf in member.members()) if self.any_of else (self,)

@@ -95,7 +95,7 @@ class CostInfo(CardPart):
     kind: Kind = Field(description="Kind of the promise.")
     epsilon: Text = Field(description="Between the two tables, with delta.")
     delta: Text = Field(description="0 for a pure promise.")
-    rho: Text | None = Field(description="Of zero-concentrated differential privacy; null where none is known.")
+    rho: Text | None = Field(description="The parameter of zero-concentrated differential privacy; null if it is not known.")
 
     @classmethod
     def of(cls, promise: Promise, **more: Any) -> Self:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
     from holdfast.cli.demo import DemoRelease as DemoPart
     from holdfast.ledger import Ledger, NewLedger
-    from holdfast.ledger.balance import PlannedCharge
+    from holdfast.ledger.values import PlannedCharge
     from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.folder import Output
     from holdfast.publication.order import KeptRow, Order

@@ -19,11 +19,10 @@ What it does not protect against.
   not know of each other.
 """
 
-from holdfast.ledger.balance import Balance
 from holdfast.ledger.chain import Event
 from holdfast.ledger.embedded import NewLedger
 from holdfast.ledger.ledger import Ledger
 from holdfast.ledger.releases import ReleaseFacts, Reservation
-from holdfast.ledger.values import Charge, Grant, largest_rho
+from holdfast.ledger.values import Balance, Charge, Grant, largest_rho
 
 __all__ = ["Balance", "Charge", "Event", "Grant", "Ledger", "NewLedger", "ReleaseFacts", "Reservation", "largest_rho"]

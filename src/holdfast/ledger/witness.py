@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+from holdfast.display import read_as
 from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
 from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
 from holdfast.ledger.folding import BEFORE, BEGUN
@@ -138,7 +139,7 @@ def _is_seq(value: object) -> bool:
 def _take_in(event: Event, releases: dict[int, Seen]) -> None:
     """Count one event of a release; ValueError, KeyError, TypeError or AttributeError where it does not follow from those before it."""
     if event.kind in BEGUN:
-        name, protect = event.release_id or "", event.facts.protect or "person"
+        name, protect = event.release_id or "", read_as(str, read_as(dict, event.payload["facts"]).get("protect", "person"))
         releases[event.seq] = Seen(event.seq, event.hash, event.origin, event.dataset, name, event.charge, protect, BEGUN[event.kind])
     elif event.kind in BEFORE:
         seen = releases[event.reservation or 0]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Charge
-from holdfast.ledger.balance import PlannedCharge
+from holdfast.ledger.values import PlannedCharge
 from holdfast.publication.booking import ChargedAccount, check_recorded, check_resumable
 from holdfast.publication.history import charge_facts
 from holdfast.publication.order import Order

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,6 +171,16 @@ def _shown(value: object) -> str:
     return "not published" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """What was read of a published folder, and verified."""
+
+    card: Card
+    kept_rows: Sequence[KeptRow]
+    area_map: bytes | None
+    """The map file, where there is one."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Publication(Frames):
     """A published table and the plan that says its law; it is never changed. It holds no true count and no noise. All of it is public once
@@ -188,10 +198,8 @@ class Publication(Frames):
     about: ReleaseInfo
     """What only the office can say of it, and how it was recorded."""
     revision: Revision | None
-    source: Booking | Card = field(repr=False)
-    """The account of a release that was drawn here; or the card of a folder that was read."""
-    area_map: bytes | None = field(default=None, repr=False)
-    """The map file of a folder that was read, where it has one."""
+    source: Booking | Folder
+    """The account of a release that was drawn here; or the folder that it was read from."""
 
     @property
     def id(self) -> str:
@@ -216,21 +224,23 @@ class Publication(Frames):
         return self.plan.guarantee
 
     @cached_property
-    def kept_rows(self) -> list[KeptRow]:
+    def kept_rows(self) -> Sequence[KeptRow]:
         """(constraint, name, total) of every kept total: they equal the true ones."""
+        if isinstance(self.source, Folder):
+            return self.source.kept_rows
         return name_totals(self.plan.facts.kept, self.totals)
 
     @cached_property
     def card(self) -> Card:
         """The card: as it was read, or made once of the rest, then without checksums of files, which `save` adds."""
-        if isinstance(self.source, Card):
-            return self.source
+        if isinstance(self.source, Folder):
+            return self.source.card
         return make_card(self.plan, self.exposure, self.about, self.revision, self.source.software)
 
     @property
     def booking(self) -> Booking:
         """The account of a release that is to be saved; IdenticalRelease for one that was read from a folder."""
-        if isinstance(self.source, Card):
+        if isinstance(self.source, Folder):
             raise IdenticalRelease(f"{self.id!r} was read from a folder, so it is published already. Copy that folder instead.")
         return self.source
 
@@ -242,7 +252,8 @@ class Publication(Frames):
     @property
     def plot(self) -> Plot:
         """Figures of the published table and its noise, as SVG: `plot.error_by_level()` and the like."""
-        return Plot(self.plan, self.table, self.about.language, self.area_map)
+        area_map = self.source.area_map if isinstance(self.source, Folder) else None
+        return Plot(self.plan, self.table, self.about.language, area_map)
 
     def interval(
         self,

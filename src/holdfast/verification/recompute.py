@@ -32,7 +32,7 @@ from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, ex
 from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import decide_exposure, exposure_after, prepare
-from holdfast.publication.publication import Publication, PublishedTable
+from holdfast.publication.publication import Folder, Publication, PublishedTable
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.figures.facts import AreasFacts
@@ -40,7 +40,7 @@ from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
 from holdfast.wording.guarantee import is_paragraph_of
-from holdfast.wording.verification import cell_key_sentences, verified_sentences
+from holdfast.wording.verification import Checked, cell_key_sentences, verified_sentences
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -84,29 +84,10 @@ LAST_DIGIT = 1e-5
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(Checked):
     """What `verify` returns: what was checked of a folder and found in order."""
 
-    release_id: str
-    cells: int
-    files: int
-    private: bool
-    recomputed: tuple[str, ...]
-    """What was made again and found equal."""
-    totals: int = 0
-    """Kept totals."""
-    signed_by: str | None = None
-    """The key that signed the card, where the reader named it as the signer's; else None."""
-    unchecked_key: str | None = None
-    """A key whose signature the card carries, and of which nobody said whose it is."""
-    official_totals: int | None = None
-    suppressed: bool = False
-    left: tuple[str, ...] = ()
-    """What could not be made again, and why."""
     only_signed: tuple[str, ...] = ONLY_SIGNED
-    """Fields of the card that follow from nothing else: only a signature protects them."""
-    declared: tuple[str, ...] = ()
-    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
     def __str__(self) -> str:
         return "\n".join(verified_sentences(self))
@@ -246,13 +227,13 @@ def page_problems(
             yield f"{name} is not the page that follows from the card, or another build of this version of Holdfast made it"
 
 
-def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, listed: Sequence[KeptRow]) -> tuple[Publication, Ints | None]:
-    """(what the folder of this card should hold, a table with the published totals), from a card whose kept totals were found to add up.
+def recompute(folder: Folder, universe: Universe, counts: Ints, published: Bools) -> tuple[Publication, Ints | None]:
+    """(what this folder should hold, a table with the published totals), from a card whose kept totals were found to add up.
     The table is None where cells are suppressed and there are too many to find one: then what the values of the totals expose is not
     known. Raises HoldfastError where the card cannot be that of any release.
     """
+    card, said = folder.card, folder.card.table
     constraints = card.kept.read_constraints()
-    said = card.table
     trees = {tree.column: Hierarchy(dict(tree.parents), tree.levels) for tree in said.hierarchies}
     cells = replace(universe, support=said.universe, labels=said.read_labels()).with_hierarchies(trees)
     columns = {column.name: np.array(column.values, dtype=np.int64) for column in said.public_columns}
@@ -268,14 +249,14 @@ def recompute(card: Card, universe: Universe, counts: Ints, published: Bools, li
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise
         facts = replace(facts, published_totals=tuple(rows.totals(counts) for rows in facts.kept.rows))
     plan = prepare(facts, mechanism, said=chains)
-    totals = _listed_totals(facts.kept, listed)
+    totals = _listed_totals(facts.kept, folder.kept_rows)
     if not mechanism.publishes_cells:
         plan = decide_exposure(plan, totals)
     solution = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
     exposure = plan.exposure if solution is None else exposure_after(plan.drawing.channel, totals, solution)
     shown = None if mechanism.publishes_cells else published
     table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.measure)
-    return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, card), solution
+    return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, folder), solution
 
 
 def _listed_totals(kept: Kept, listed: Sequence[KeptRow]) -> list[Ints]:

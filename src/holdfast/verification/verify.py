@@ -44,7 +44,7 @@ from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kep
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
-from holdfast.publication.publication import Publication, value_columns
+from holdfast.publication.publication import Folder, Publication, value_columns
 from holdfast.publication.rewritten import is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
@@ -97,7 +97,7 @@ def verify(
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with kept, name, total, such as kept.csv.
                  `signer`: a public key in PEM that must have signed the card.
-                 `strict`: whatever could not be compared (`Verified.left`) is a failure, too.
+                 `strict`: whatever could not be compared (`left` of the result) is a failure, too.
     Guarantees:  VerificationFailed, with every difference found, unless card, checksums, signature, tables and totals all agree, and
                  guarantee, exposure, standard deviations, sentences and pages are those that follow from the rest. Pages and sentences are
                  compared where the card names this version of Holdfast; of any other version pages are inert, and the promise in words is
@@ -152,8 +152,7 @@ def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | Non
     """
     place = _check_arguments(folder, signer=signer)
     with _escape_messages():
-        again = _check_folder(place, signer)[0]
-        return replace(again, area_map=_content(place, again.card, MAP_FILE)) if MAP_FILE in again.card.files else again
+        return _check_folder(place, signer)[0]
 
 
 def _check_arguments(folder: object, against: object = None, signer: object = None) -> Path:
@@ -195,7 +194,8 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[P
         found = [f"table and constraints do not fit together: {shorten(str(error), 300).rstrip('.')}"]
     if found:
         _fail(found)
-    again, solution = _recompute_promise(card, made, published, lines)
+    area_map = _content(place, card, MAP_FILE) if MAP_FILE in card.files else None
+    again, solution = _recompute_promise(Folder(card, _plain(lines), area_map), made, published)
     if found := list(_recomputed_problems(place, again, solution, frames)):
         _fail(found)
     return again, solution
@@ -258,13 +258,13 @@ def _check_codes(frame: Any, codes: int, most: int) -> None:
                 raise ValueError("codes are too long")
 
 
-def _recompute_promise(card: Card, made: tuple[Kept, Array], published: Array, lines: list[KeptLine]) -> tuple[Publication, Array | None]:
+def _recompute_promise(folder: Folder, made: tuple[Kept, Array], published: Array) -> tuple[Publication, Array | None]:
     try:
-        return recompute(card, made[0].universe, made[1], published, _plain(lines))
+        return recompute(folder, made[0].universe, made[1], published)
     except NO_SUCH_RELEASE as error:
         said = str(error) if isinstance(error, HoldfastError) else "a number in it is too large, or no table has these totals"
-    if card.mechanism.name not in MECHANISMS:
-        said = f"the mechanism {shorten(card.mechanism.name)!r} is not known here; load the package that registers it"
+    if (name := folder.card.mechanism.name) not in MECHANISMS:
+        said = f"the mechanism {shorten(name)!r} is not known here; load the package that registers it"
     raise VerificationFailed(f"The promise of the card cannot be made again from its fields: {shorten(said, 600)}")
 
 

@@ -12,10 +12,9 @@ from holdfast.display import count_of
 from holdfast.exact.formatting import format_amount
 from holdfast.exposure.facts import ReleaseExposure
 from holdfast.ledger.account import Account
-from holdfast.ledger.balance import Balance, PlannedCharge
 from holdfast.ledger.chain import Event
 from holdfast.ledger.releases import ReleaseFacts, Reservation
-from holdfast.ledger.values import Grant, TakenBack
+from holdfast.ledger.values import Balance, Grant, PlannedCharge, TakenBack
 from holdfast.ledger.witness import Seen
 from holdfast.wording.disjoint import short_list
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from holdfast.display import count_of, shorten
 from holdfast.wording.cellkey import NO_GUARANTEE, NOT_PRIVATE
@@ -44,33 +44,30 @@ def signature_sentence(signed_by: str | None, unchecked_key: str | None) -> str:
     return UNSIGNED
 
 
-class Checked(Protocol):
-    """What was checked of a folder and found in order: a `Verified`, as far as it is told."""
+@dataclass(frozen=True)
+class Checked:
+    """What was checked of a folder and found in order."""
 
-    @property
-    def release_id(self) -> str: ...
-    @property
-    def cells(self) -> int: ...
-    @property
-    def files(self) -> int: ...
-    @property
-    def private(self) -> bool: ...
-    @property
-    def recomputed(self) -> tuple[str, ...]: ...
-    @property
-    def totals(self) -> int: ...
-    @property
-    def signed_by(self) -> str | None: ...
-    @property
-    def unchecked_key(self) -> str | None: ...
-    @property
-    def official_totals(self) -> int | None: ...
-    @property
-    def suppressed(self) -> bool: ...
-    @property
-    def left(self) -> tuple[str, ...]: ...
-    @property
-    def declared(self) -> tuple[str, ...]: ...
+    release_id: str
+    cells: int
+    files: int
+    private: bool
+    recomputed: tuple[str, ...]
+    """What was made again and found equal."""
+    totals: int = 0
+    """Kept totals."""
+    signed_by: str | None = None
+    """The key that signed the card, where the reader named it as the signer's; else None."""
+    unchecked_key: str | None = None
+    """A key whose signature the card carries, and of which nobody said whose it is."""
+    official_totals: int | None = None
+    suppressed: bool = False
+    left: tuple[str, ...] = ()
+    """What could not be made again, and why."""
+    only_signed: tuple[str, ...] = ()
+    """Fields of the card that follow from nothing else: only a signature protects them."""
+    declared: tuple[str, ...] = ()
+    """Fields that the promise of real-valued answers was computed from, and that no file of the folder shows: taken as they are."""
 
 
 def verified_sentences(found: Checked) -> list[str]:
