@@ -15,6 +15,7 @@ from holdfast.cellkey.perturb import check_empty_cells, fit_table, noise_facts
 from holdfast.cellkey.published import FixedNoise
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.channels import Channel, Facts
+from holdfast.display import Json, read_as
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exact.balls import float_up
 from holdfast.laws import Keyed
@@ -105,9 +106,9 @@ class CellKey(Mechanism):
         return {**self.parameters, TABLE: str(self.table)}
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Json]) -> Self:
         try:
-            made = cls(table=read_text(parameters[TABLE]), mix=MIX in parameters, other_noise=OTHER_NOISE in parameters)
+            made = cls(table=read_text(read_as(str, parameters[TABLE])), mix=MIX in parameters, other_noise=OTHER_NOISE in parameters)
         except (InvalidParameter, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             made = None
         if made is None or made.parameters != parameters:
