@@ -172,7 +172,7 @@ def test_what_can_be_estimated_still_is(drawn: list[float], rejection: None, tmp
     assert np.isnan(deviations).tolist() == [False] * 9 + [True] * 64
     assert made.table.frame.column("standard_deviation").null_count == 64
     assert "It was not estimated for 64 cells" in made.card.expected_error.text
-    assert "nan" not in json.dumps(made.card)
+    assert "nan" not in json.dumps(made.card.to_dict())
     made.save(tmp_path / "out")
     assert hf.verify(tmp_path / "out").totals == 22
     assert drawn

@@ -149,7 +149,9 @@ def forge(folder: Path, card: dict[str, Any], charts: Any, pages: bool = True) -
         with open(folder / "kept.csv", encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
         kept = [(row[0], row[1], row[-1] if "." in row[-1] else int(row[-1])) for row in rows]
-        with contextlib.suppress(HoldfastError, TypeError, ValueError, ZeroDivisionError):  # a card that no page can be made of
+        with contextlib.suppress(
+            HoldfastError, TypeError, ValueError, AttributeError, ZeroDivisionError
+        ):  # a card that no page can be made of
             bare = Card.model_validate({**card, "files": {}, "signature": None})
             (folder / "statement.html").write_text(statement_html(bare))
             (folder / "report.html").write_text(report_html(bare, kept, charts))

@@ -91,7 +91,7 @@ class Node(BaseModel):
     def members(self) -> tuple[Node, ...]:
         """The place itself, or the members of its union."""
         if self.ref is not None:
-            return _whole().defs[self.ref.rsplit("/", 1)[-1]].members()
+            return whole_schema().defs[self.ref.rsplit("/", 1)[-1]].members()
         return tuple(leaf for member in self.any_of for leaf in member.members()) if self.any_of else (self,)
 
     def inside(self, part: int | str) -> Node | None:
@@ -105,13 +105,14 @@ class Node(BaseModel):
 
 
 @functools.cache
-def _whole() -> Node:
+def whole_schema() -> Node:
+    """The schema of a card, read once: a card may have very many problems."""
     return Node.model_validate(schema())
 
 
 def _resolve(loc: Sequence[int | str]) -> tuple[tuple[int | str, ...], Node]:
     """The longest start of a location that is a place in a card, and that place: the rest names members of unions."""
-    node, path = _whole(), list[int | str]()
+    node, path = whole_schema(), list[int | str]()
     for part in loc:
         inner = None if part == "[key]" else next(filter(None, (member.inside(part) for member in node.members())), None)
         if inner is None:

@@ -48,7 +48,7 @@ class Event:
 
     @property
     def charge(self) -> Charge:
-        """What the release costs that it reserves, or tells to be lost. As `facts`, KeyError, TypeError or ValueError where it is none."""
+        """What the release costs that it reserves, or tells to be lost. As `facts`, KeyError, TypeError or ValueError for anything else."""
         return Charge.from_fields(self.payload["charge"])
 
     @property

@@ -161,13 +161,15 @@ class PublishedTable(Frames):
         """The first cells with their released numbers, for notebooks."""
         columns = self.universe.columns
         shown = self.frame.slice(0, HTML_CELLS).to_pylist()
-        rows: list[tuple[str, object]] = [(", ".join(str(row[name]) for name in columns), _shown(row[self.count_name])) for row in shown]
+        rows: list[tuple[str, object]] = [
+            (", ".join(str(row[name]) for name in columns), _count_text(row[self.count_name])) for row in shown
+        ]
         more = [("...", f"{len(self) - HTML_CELLS:,} more")] if len(self) > HTML_CELLS else []
         exposed = [("exposed", f"the true counts of {count_of(int(self._exposed.sum()), 'cell')}")] if self._exposed.any() else []
         return html_table(f"Released {self.count_name} by {', '.join(columns)}", [*rows, *more, *exposed])
 
 
-def _shown(value: object) -> str:
+def _count_text(value: object) -> str:
     return "not published" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
