@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import cellkey, errors, exact, privacy
+    from holdfast import cellkey, errors, privacy
     from holdfast.accuracy.allocate import allocate
     from holdfast.exact import DiscreteGaussian, DiscreteLaplace
     from holdfast.invariants import areas, at_least, at_most, identity, linear, margin, subset, total
@@ -68,7 +68,6 @@ __all__ = [
     "cellkey",
     "describe",
     "errors",
-    "exact",
     "identity",
     "lattice",
     "linear",
@@ -108,7 +107,6 @@ _HOME = {
     "cellkey": "holdfast.cellkey",
     "describe": "holdfast.wording",
     "errors": "holdfast.errors",
-    "exact": "holdfast.exact",
     "identity": "holdfast.invariants",
     "lattice": "holdfast.lattices",
     "linear": "holdfast.invariants",

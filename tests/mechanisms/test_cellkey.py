@@ -19,7 +19,7 @@ from holdfast.errors import InvalidCount, InvalidParameter, InvalidRun, LedgerPr
 from holdfast.ledger import Charge, Ledger
 from holdfast.publication.cellkey import save_perturbed
 from holdfast.runfiles.runfile import load_run
-from holdfast.samplers.key_lookup import KeyLookup
+from holdfast.samplers.protocol import KeyLookup
 from holdfast.testing.words import ListedWords
 from tests.cellkey.test_formats import OURS
 from tests.running import Run

@@ -1,5 +1,5 @@
 """What every sampler of a block offers; and the plainest ones: independent cells, and samplers made from another one, by signs, by
-mirroring or by adding its noise to counts.
+mirroring or by adding its noise to counts; and noise looked up by cell keys.
 
 On a grid with axes of length two, what stands at one end of such an axis is minus what stands at the other.
 """
@@ -13,7 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cellkey.perturb import add_noise
 from holdfast.exact.law import IntegerLaw
+from holdfast.laws import Keyed
 from holdfast.randomness import Words
 
 Ints = NDArray[np.int64]
@@ -157,3 +159,18 @@ class Added:
 
     def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
         return counts + self.noise.draw(len(counts), words)
+
+
+@dataclass(frozen=True)
+class KeyLookup:
+    """Looks the noise of each cell up. No random word is read: the key decides."""
+
+    target: Keyed
+
+    name, cells, expected_tries = "lookup by cell key", 1, 1.0
+
+    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+        assert cell_keys is not None
+        rule = self.target.rule
+        folded = rule.fold((cell_keys.ravel() % rule.modulus).astype(np.uint64))
+        return add_noise(counts.ravel(), folded, self.target.table).reshape(counts.shape)

@@ -51,7 +51,7 @@ from holdfast.samplers.choice import (
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, Mirrored, Signed
+from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Signed
 
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
@@ -95,8 +95,6 @@ def _free_gaussian(shape: Free, target: Gaussian) -> Choice:
 
 
 def _key_lookup(shape: Free, target: Keyed) -> Choice:
-    from holdfast.samplers.key_lookup import KeyLookup
-
     return Choice(KeyLookup(target), Reason.OTHER)
 
 
