@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.display import Json
 from holdfast.errors import HoldfastError, InvalidParameter, LedgerBroken, WitnessMismatch
 from holdfast.exact.formatting import format_ratio
 from holdfast.ledger import Charge, Ledger, state
-from holdfast.ledger.chain import MAX_SEQ
+from holdfast.ledger.account import Account
+from holdfast.ledger.chain import MAX_SEQ, make_event
 from holdfast.ledger.releases import Granted, ReleaseFacts
 from holdfast.ledger.values import read_exact
 from tests.ledger.helpers import DATA, NOW, grant, reserve
@@ -128,3 +130,43 @@ def test_a_fact_that_could_not_be_read_again_is_not_written(place: Path) -> None
     assert read_events(place) == before
     with pytest.raises(HoldfastError):
         Ledger.open(place).check(DATA, "mine", Charge("zcdp", rho=Fraction(1, 9)), ReleaseFacts(max_records=0))
+
+
+GRANT: dict[str, Json] = {
+    "kind": "pure",
+    "epsilon": "1/2",
+    "rho": None,
+    "delta": None,
+    "protect": "person",
+    "approver": "A",
+    "reason": "r",
+    "legal": None,
+}
+CHARGE: dict[str, Json] = {"kind": "pure", "epsilon": "1/4", "rho": "1/32", "delta": None}
+LOST: dict[str, Json] = {"head": f"{'0' * 32}:3:{'a' * 64}"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        ("reserved", {"asked": {"per": None, "parameters": {"epsilon": "1/0"}}}),
+        ("reserved", {"asked": {"per": None, "parameters": {"epsilon": "1e10000000"}}}),
+        ("reserved", {"noise": {"a": 3}}),
+        ("lost", {"protect": "person", "mechanism": 5}),
+        ("lost", {"protect": "person", "asked": 5}),
+    ],
+)
+def test_facts_for_the_screen_do_not_decide_what_is_charged(kind: str, facts: dict[str, Any]) -> None:
+    """A release whose facts are odd was left out of the sum: it would have cost nothing."""
+    account = Account("d")
+    begun = make_event(None, "0" * 32, "t", "created", "", None, {"needs_grants": True})
+    granted = make_event(begun, "0" * 32, "t", "granted", "d", None, GRANT)
+    event = make_event(granted, "0" * 32, "t", kind, "d", "r1", {"charge": CHARGE, "facts": facts, **(LOST if kind == "lost" else {})})
+    assert [account.apply(one) for one in (granted, event)] == [None, None]
+    assert account.spent() == Fraction(1, 4)
+
+
+def test_answers_that_say_nothing_are_answers_all_the_same() -> None:
+    """No declaration covers answers, whatever the fact holds."""
+    said = ReleaseFacts.read({"answers": None, "distance": "l1"})
+    assert "real-valued answers" in str(said.why_not_disjoint(Charge.from_fields(CHARGE)))

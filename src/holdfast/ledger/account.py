@@ -25,7 +25,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, cast
 
-from holdfast.display import Json
+from holdfast.display import Json, read_as
 from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
 from holdfast.exact.formatting import format_amount
 from holdfast.ledger.chain import Event, read_head
@@ -401,8 +401,8 @@ class Account:
     def _apply_lost(self, event: Event) -> None:
         if event.release_id is None:
             raise LedgerProblem("it names no release.")
-        charge, facts = event.charge, event.facts
-        name_of(facts.protect, "protect")
+        charge = event.charge
+        facts = ReleaseFacts(protect=name_of(read_as(dict, event.payload["facts"])["protect"], "protect"))  # nothing else is known of it
         read_head(event.origin)
         self.check_lost(charge)
         self.add(event, charge, facts, "lost")

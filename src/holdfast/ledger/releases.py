@@ -108,7 +108,7 @@ class ReleaseFacts:
         for name in said.keys() & _READERS.keys():
             try:
                 known[name] = _READERS[name](said[name])
-            except (LookupError, TypeError, ValueError, AttributeError):
+            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
                 raise InvalidParameter(f"The fact {name!r} of a release is not one that Holdfast writes. Leave it out.") from None
         return cls(**known, others={name: value for name, value in said.items() if name not in _READERS})
 
@@ -201,7 +201,7 @@ def _versions(value: Json) -> dict[str, str | int]:
 _READERS: Mapping[str, Callable[[Json], object]] = {
     "protect": lambda value: name_of(value, "protect"),
     "distance": lambda value: _text(value, MAX_NAME),
-    "answers": lambda value: value,
+    "answers": lambda value: {} if value is None else value,  # there, whatever it is: no declaration covers answers
     "disjoint": lambda value: None if value is None else Disjoint.read(value),
     "revision_of": lambda value: None if value is None else name_of(value, "revision_of"),
     "mechanism": lambda value: _text(value, MAX_NAME),
@@ -215,6 +215,6 @@ _READERS: Mapping[str, Callable[[Json], object]] = {
     "stream_version": _number,
     "software": _versions,
     "grant": Granted.read,
-    "noise": lambda value: {name: _text(text) for name, text in read_as(dict, value).items()},
+    "noise": lambda value: {name: text for name, text in read_as(dict, value).items() if isinstance(text, str)},  # else other noise
     "other_records": _text,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,6 +11,8 @@ from holdfast.exact.formatting import format_exact
 
 DISTANCE = "distance"
 """What a budget of the papers is for: one unit of distance between two tables. No table protects anything of this name."""
+
+_NUMBER = re.compile(r"[0-9]{1,1000}(\.[0-9]{1,1000})?(e-?[0-9]{1,3})?|[0-9]{1,1000}/0*[1-9][0-9]{0,999}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +52,16 @@ class Asked:
     def from_fields(cls, fields: Json) -> Asked:
         """What `to_fields` wrote; KeyError, TypeError or ValueError where it did not."""
         said = read_as(dict, fields)
-        numbers = {name: Fraction(read_as(str, text)) for name, text in read_as(dict, said["parameters"]).items()}
+        numbers = {name: _read_number(read_as(str, text)) for name, text in read_as(dict, said["parameters"]).items()}
         return cls(per=None if said["per"] is None else read_as(str, said["per"]), **numbers)
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {format_exact(value)}" for name, value in self.numbers.items())
         return numbers if self.per is None else f"{numbers} per {self.per}"
+
+
+def _read_number(text: str) -> Fraction:
+    """An exact number of bounded size: a long exponent would fill the memory."""
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError("not a number as it is written here")
+    return Fraction(text)
