@@ -13,13 +13,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import holdfast as hf
+from holdfast.cellkey import PerturbationTable
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.trees import Tree
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
+from holdfast.testing.words import ListedWords
 
 DRAWS = 3
 STEPS = 40
@@ -92,6 +95,8 @@ STEPPED: dict[str, tuple[str, Shape, Target]] = {
     "line_gibbs, gaussian": ("line_gibbs", SETS, Gaussian(Fraction(7, 2))),
 }
 
+NOISE = PerturbationTable.from_probabilities({1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/4", 0: "1/2", 2: "1/4"}}, 2**16)
+KEYED: dict[str, tuple[Shape, Target]] = {"free, cell keys": (Free(1), Keyed(NOISE, hf.CellKey(table=NOISE).rule))}
 # fmt: off
 KNOWN: dict[str, tuple[list[int], str]] = {
     "free, laplace": ([-12, 5, -6], "dd043d4b53cbfc61"),
@@ -132,6 +137,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "classes with bounds": ([1, 3, 2, 7, 1, 2, 3, 1], "d992ac8e10d43e50"),
     "square with bounds": ([4, 3, 1, 9, 4, 3, 1, 9], "7eb723dc38509587"),
     "grid with bounds": ([0, 3, 1, 8, 3, 0, 1, 0], "92d35788282ab77b"),
+    "free, cell keys": ([0, 2, 4, 3, 4, 0, 1, 0], "0b28a176178839a1"),
     "metropolis, laplace": ([-1, 2, -1, 1, -2, 1, 0, 0], "24beb725806b7bbb"),
     "metropolis, l2 laplace": ([-2, -2, 4, 6, 5], "aa51b4df5e1ab7ca"),
     "metropolis, gaussian": ([0, -1, 0, 1, 0, 1, -2, 1], "0e077c0a2423f380"),
@@ -157,6 +163,14 @@ def published(name: str) -> Ints:
         return sampler.publish(np.tile(np.array(counts), (DRAWS, 1)), None, words)
 
 
+def looked_up(name: str) -> Ints:
+    shape, target = KEYED[name]
+    sampler = choose(shape, target).sampler
+    assert isinstance(sampler, InputSampler)
+    places = np.arange(40).reshape(-1, 1)
+    return sampler.publish(places % 5, places * 2654435761 % 2**32, ListedWords([]))
+
+
 def stepped(name: str) -> Ints:
     kernel = kernel_for(*STEPPED[name])
     with NoiseKey.for_tests("known answers").stream(name) as words:
@@ -167,6 +181,7 @@ def stepped(name: str) -> Ints:
 ANSWERS: dict[str, Callable[[str], Ints]] = {
     **dict.fromkeys(DRAWN, drawn),
     **dict.fromkeys(PUBLISHED, published),
+    **dict.fromkeys(KEYED, looked_up),
     **dict.fromkeys(STEPPED, stepped),
 }
 
@@ -185,7 +200,7 @@ def test_every_row_and_every_kernel_has_a_known_answer() -> None:
     """Rows that tests add for mechanisms of their own are not the package's."""
     assert set(ANSWERS) == set(KNOWN)
     rows = {(shape, target) for shape, target in SAMPLERS if target.__module__.startswith("holdfast.")}
-    assert rows == {(type(shape), type(target)) for shape, target, *_ in (*DRAWN.values(), *PUBLISHED.values())}
+    assert rows == {(type(shape), type(target)) for shape, target, *_ in (*DRAWN.values(), *PUBLISHED.values(), *KEYED.values())}
     assert set(KERNELS) == {name for name, _, _ in STEPPED.values()}
 
 
