@@ -101,6 +101,30 @@ def test_parameters_are_read_back() -> None:
                 hf.CellKey.from_parameters({**mechanism.parameters, "perturbation_table": wrong})
 
 
+@pytest.mark.parametrize("folds", ["[]", "{}", "1", "null", '"any text at all"'])
+def test_a_card_holds_no_other_value_for_folds(folds: str) -> None:
+    """A list could not be hashed, and a text of any length verified."""
+    said = hf.CellKey(table=NOISE).parameters
+    wrong = said["perturbation_table"].replace('"folds":true', f'"folds":{folds}')
+    assert wrong != said["perturbation_table"]
+    with pytest.raises(InvalidParameter, match="changed"):
+        hf.CellKey.from_parameters({**said, "perturbation_table": wrong})
+
+
+def test_a_row_of_a_count_that_no_table_has() -> None:
+    with pytest.raises(InvalidParameter, match="2\\^62"):
+        PerturbationTable.from_probabilities({1: {0: 1}, 2**63: {0: 1}}, repeat=0)
+
+
+def test_the_statement_names_no_budget(tmp_path: Path) -> None:
+    """Epsilon 0 on the page that is signed would read as perfect privacy; its delta is 1."""
+    page = (made(hf.CellKey(table=NOISE)).save(tmp_path / "out") / "statement.html").read_text()
+    budget = page[page.index("Budget for one person") :][:400]
+    assert "none" in budget
+    assert "No differential privacy is promised." in budget
+    assert "epsilon 0" not in budget
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="keeps no totals"):
         hf.plan(TABLE, [hf.margin("region")], hf.CellKey(table=NOISE))

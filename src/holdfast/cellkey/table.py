@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from holdfast.cellkey.loss import Losses, Pair
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer
+from holdfast.tables.columns import COUNT_LIMIT
 
 LARGEST_KEY_SIZE = 1 << 64
 """Keys are 64-bit unsigned integers at most."""
@@ -106,6 +107,8 @@ class PerturbationTable:
         if len(set(counts)) < len(counts):
             twice = next(a for a, b in pairwise(counts) if a == b)
             raise InvalidParameter(f"Count {twice} has two rows. Give each count one row.")
+        if not isinstance(folds, bool):  # a card may hold any value there, and would be taken to say the same
+            raise InvalidParameter("folds must be True or False.", field="folds")
         repeat = exact_integer(repeat, "repeat")
         if not 0 <= repeat <= len(counts) or (repeat and counts[-repeat:] != list(range(counts[-1] - repeat + 1, counts[-1] + 1))):
             raise InvalidParameter(
@@ -335,8 +338,8 @@ def _ceilings(row: Mapping[int, Fraction], size: int) -> list[tuple[int, int]]:
 
 
 def _check_row(row: PerturbationRow) -> None:
-    if row.count < 0:
-        raise InvalidParameter(f"Counts are zero or more. A row has the count {row.count}.")
+    if not 0 <= row.count < COUNT_LIMIT:
+        raise InvalidParameter(f"Counts lie from 0 to 2^62 - 1. A row has the count {row.count}.")
     if not row.noise or len(row.noise) != len(row.upper):
         raise InvalidParameter(f"The row of count {row.count} needs one upper bound for each noise value, and at least one.")
     if any(lower >= upper for lower, upper in zip((0, *row.upper), row.upper, strict=False)):

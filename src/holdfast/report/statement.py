@@ -142,7 +142,9 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     tiles = []
     as_asked = is_as_asked(guarantee)
-    if alone is None:
+    if is_keyed(card):  # epsilon 0 with delta 1 promises nothing, and 0 alone would read as all
+        tiles.append(Tile(say("statement.budget_person", protected=protected), say("statement.budget_none"), say("statement.budget_keyed")))
+    elif alone is None:
         value, note = _large(guarantee.smallest_secret, say)
         nobody = say("statement.nobody_alone", protected=protected)
         tiles.append(Tile(say("statement.budget_secret"), value, join(note, ". " if note else "", nobody)))
