@@ -339,7 +339,7 @@ def _ceilings(row: Mapping[int, Fraction], size: int) -> list[tuple[int, int]]:
 
 def _check_row(row: PerturbationRow) -> None:
     if not 0 <= row.count < COUNT_LIMIT:
-        raise InvalidParameter(f"Counts lie from 0 to 2^62 - 1. A row has the count {row.count}.")
+        raise InvalidParameter(f"Counts are zero or more, and below 2^62. A row has the count {row.count}.")
     if not row.noise or len(row.noise) != len(row.upper):
         raise InvalidParameter(f"The row of count {row.count} needs one upper bound for each noise value, and at least one.")
     if any(lower >= upper for lower, upper in zip((0, *row.upper), row.upper, strict=False)):
