@@ -116,6 +116,6 @@ def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> Non
         hf.GeneralizedGaussian(rho="1/10", per="distance"),
     )
     counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
-    said = exposed_info(exposure_of(plan, counts)).to_dict()
+    said = exposed_info(exposure_of(plan, counts), plan.guarantee).to_dict()
     assert (said["cells"], said["complete"]) == (0, False)
     snapshot(said["text"])

@@ -125,7 +125,16 @@ def test_the_statement_names_no_budget(tmp_path: Path) -> None:
     assert "epsilon 0" not in budget
 
 
+def test_what_is_said_of_exposed_cells() -> None:
+    """Noise may be 0, and is where a cell is empty: no sentence says that no count is published as it is."""
+    release = made(hf.CellKey(table=NOISE))
+    assert release.card.exposed.text.startswith("No total is kept, so no total fixes a cell. Empty cells stay 0")
+    assert "published exactly" not in str(release.plan)
+
+
 def test_what_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="adds no noise to any count"):
+        hf.CellKey(table=PerturbationTable.from_probabilities({1: {0: 1}, 2: {0: 1}}))
     with pytest.raises(InvalidParameter, match="keeps no totals"):
         hf.plan(TABLE, [hf.margin("region")], hf.CellKey(table=NOISE))
     with pytest.raises(InvalidParameter, match="noise to empty cells"):
@@ -144,7 +153,7 @@ def test_what_is_refused() -> None:
 
 def test_input_without_a_row_or_with_small_keys_is_refused_before_the_charge(tmp_path: Path) -> None:
     book = Ledger.open(tmp_path / "book.sqlite", create=True, needs_grants=False)
-    only = PerturbationTable.from_probabilities({1: {0: 1}, 2: {0: 1}}, 2**16, repeat=0)
+    only = PerturbationTable.from_probabilities({1: {0: 1}, 2: {-1: "1/2", 1: "1/2"}}, 2**16, repeat=0)
     with pytest.raises(InvalidCount, match="no row"):
         made(hf.CellKey(table=only), ledger=book)
     assert TABLE.cell_keys is not None

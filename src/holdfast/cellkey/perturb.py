@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace
-from holdfast.cellkey.published import Gap, NoiseFacts, PublishedTable, PublishedTables, Rescaled, Settings
+from holdfast.cellkey.published import Gap, ListedTable, NoiseFacts, PublishedTables, Rescaled, Settings
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.cellkey.tabulate import (
@@ -84,7 +84,7 @@ class Perturbed:
 
     def summary(self, release_id: str, dataset: str) -> PublishedTables:
         """What the folder of these tables says of itself, before it is recorded."""
-        tables = tuple(PublishedTable(name, f"{name}.csv", frame.num_rows) for name, frame in self.tables.items())
+        tables = tuple(ListedTable(name, f"{name}.csv", frame.num_rows) for name, frame in self.tables.items())
         return PublishedTables(release_id, dataset, self.is_private, self.settings, tables, self.gaps)
 
     def __getitem__(self, name: str) -> Any:

@@ -76,7 +76,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class ListedTable:
     """One table of a folder."""
 
     name: str
@@ -96,7 +96,7 @@ class PublishedTables:
     dataset: str
     private: bool
     settings: Settings
-    tables: tuple[PublishedTable, ...]
+    tables: tuple[ListedTable, ...]
     gaps: tuple[Gap, ...]
     ledger: str | None = None
     other_noise: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.tables import Table
 from holdfast.tables.columns import KEY_BITS
 
-MAX_TEXT = 2**23
+MAX_TEXT = 2**20
 """Characters of a perturbation table on a card: more than any in use has, and few enough that a hostile card is read in seconds."""
 TABLE, MIX, OTHER_NOISE, OTHER_RECORDS = "perturbation_table", "mix", "other_noise", "other_records"
 
@@ -77,6 +77,8 @@ class CellKey(Mechanism):
         if other_records is not None and (not isinstance(other_records, str) or not other_records.strip()):
             raise InvalidParameter("other_records is a text that says why these are other records.", field=OTHER_RECORDS)
         check_empty_cells(table)
+        if all(set(row.noise) == {0} for row in table.rows.values()):
+            raise InvalidParameter("The perturbation table adds no noise to any count: every count would be published as it is.")
         self._set(table=table, mix=mix, other_noise=other_noise, other_records=other_records)
         fit_table(table, self.rule)
         if len(table_text(table)) > MAX_TEXT:

@@ -58,7 +58,7 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
         table=_table_info(plan),
         kept=info.kept.model_copy(update={"revision": revision}),
-        exposed=exposed_info(exposure, plan.guarantee.exposed.columns),
+        exposed=exposed_info(exposure, plan.guarantee),
         mechanism=info.mechanism,
         sampler=info.sampler,
         guarantee=info.guarantee,

@@ -57,7 +57,7 @@ from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.constraints import kept_texts
 from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
-from holdfast.wording.exposure import columns_sentence, exposed_sentences
+from holdfast.wording.exposure import KEYED, columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_info
 from holdfast.wording.samplers import reason_phrase, tries_phrase
 from holdfast.wording.zeros import law_without_zeros, zeros_sentence, zeros_source
@@ -215,7 +215,7 @@ class Plan:
                 free_dimensions=facts.moves.dimension,
                 zeros=self._zeros_info,
             ),
-            exposed=exposed_info(self.exposure, self.guarantee.exposed.columns),
+            exposed=exposed_info(self.exposure, self.guarantee),
             mechanism=MechanismInfo(
                 name=self.mechanism.name,
                 parameters={**self.mechanism.parameters},
@@ -326,9 +326,9 @@ class Plan:
         return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
 
 
-def exposed_info(exposure: Exposure, columns: Sequence[str] = ()) -> ExposedInfo:
+def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:
     """How many cells are published exactly and why, with a few names."""
-    fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
+    fixed, pinned, columns = exposure.fixed, exposure.cells_exposed_by_totals, guarantee.exposed.columns
     return ExposedInfo(
         cells=len(fixed) + len(pinned),
         by_structure=len(fixed),
@@ -336,7 +336,7 @@ def exposed_info(exposure: Exposure, columns: Sequence[str] = ()) -> ExposedInfo
         names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]),
         columns=tuple(columns),
         complete=exposure.complete,
-        text=exposed_sentences(exposure.facts()) + columns_sentence(columns),
+        text=(exposed_sentences(exposure.facts()) if guarantee.keyed is None else KEYED) + columns_sentence(columns),
     )
 
 

@@ -34,6 +34,9 @@ VALUES_LATER = (
     "the command lists them after the draw, and so does the card."
 )
 
+KEYED = "No total is kept, so no total fixes a cell. Empty cells stay 0, and the noise of any other cell can be 0 too."
+"""What plans and cards say under the cell key method, where no total fixes a cell but noise of 0 is possible."""
+
 
 def exposed_sentences(facts: ExposedAlone) -> str:
     """How many cells one release publishes exactly, and whether there may be more once the values of the totals are public."""
