@@ -235,6 +235,15 @@ class KeptInfo(CardPart):
         return tuple(map(constraint_of, self.definitions))
 
 
+class UndecidedInfo(CardPart):
+    """Cells with equal bounds of which it is not decided whether the kept totals give them away."""
+
+    cells: Count = Field(description="How many they are.")
+    at_least: int | None = Field(description="What each holds at least; null if no bound is known.")
+    at_most: int | None = Field(description="What each holds at most; null if no bound is known.")
+    name: Text = Field(description="The first of them.")
+
+
 class ExposedInfo(CardPart):
     """Cells that are published exactly because the kept totals fix them, whatever the budget."""
 
@@ -243,7 +252,8 @@ class ExposedInfo(CardPart):
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
     names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
-    complete: bool = Field(description="True if every exposed cell was found. False if the kept totals link too many cells to look at all.")
+    undecided: Count = Field(description="Number of cells of which it was not decided within the stated work whether they are exposed.")
+    open: tuple[UndecidedInfo, ...] = Field(description="The largest classes of undecided cells, with their bounds.")
     text: Text = Field(description="What is exposed, in a sentence.")
 
 

@@ -5,18 +5,16 @@ known to be zero or more, further cells may be pinned or nearly so (a kept total
 totals and on nothing else. Rows that hold for every data set (identities) restrict the noise and expose nothing.
 
 Bounds of cells come from the rows by propagation: a cell is at most its row's total minus what the others hold at least, and at least its
-row's total minus what the others hold at most. For two-way margins the first round gives Frechet's bounds. The intervals are certain but
-may be wider than the best possible ones: every cell called pinned is pinned; in general blocks some pinned cells may be missed.
-
-Pinned cells are then looked for block by block: what the kept rows say one by one can miss what they say together. Tables with the same
-kept totals differ by moves, which are a direct sum over blocks ([theory R1]), and counts are bounded below one by one: by 0, or by 1 where
-the cells are those that occur. So a cell is pinned where its own block leaves it one value. Some shapes have sharp bounds
-(`Shape.bounds_given`). Of the others we know what the kept rows say one by one: certain, perhaps not all.
+row's total minus what the others hold at most. Which cells the totals pin together is then decided (pins.py), for the whole table where
+that is one structure, else block by block: tables with the same kept totals differ by moves, which are a direct sum over blocks ([theory
+R1]), and counts are bounded below one by one, by 0 or by 1 where the cells are those that occur. What cannot be decided within the stated
+work is listed with its bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
-from holdfast.exposure.facts import ExposedAlone, Why
-from holdfast.exposure.zeros import zero_cells
+from holdfast.exposure.facts import ExposedAlone, Undecided, Why
+from holdfast.exposure.pins import Found, Sums, decide
+from holdfast.exposure.programmes import Work
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
-from holdfast.lattices.bounded_blocks import Inequalities
+from holdfast.lattices.blocks import Blocks
+from holdfast.lattices.bounded_blocks import Inequalities, row_sum
 from holdfast.lattices.lattice import Lattice
+from holdfast.lattices.shapes import Free, OneSum
+from holdfast.lattices.shapes.shape import UNBOUNDED
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 MAX_ROUNDS = 50
+MOST_BLOCKS = 5_000
+"""Blocks that are looked at one by one."""
+MOST_BOUNDED = 400
+"""Cells of a table with upper bounds or inequalities, up to which all of them are looked at together."""
+MOST_CLASSES = 5
+"""Classes of undecided cells that facts name."""
 _UNBOUNDED = 2**62
 
 
@@ -51,8 +59,8 @@ class Exposure:
     """Certain bounds of every cell, where the totals were given as published."""
     known: Ints
     """Cells fixed by identities alone, or 0 by them since counts are not negative: known of every data set, and so exposed by nothing."""
-    complete: bool
-    """False where the kept totals link too many cells to look for all that they fix."""
+    undecided: Ints
+    """Cells of which it is not decided whether the kept totals fix them, or pin them by their values."""
     nearly: int
     """Width of an interval up to which a cell counts as nearly pinned."""
     small: tuple[tuple[str, int], ...]
@@ -61,6 +69,21 @@ class Exposure:
     """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
     bounded: bool = False
     """Whether public bounds pin cells that are not pinned by counts being known not to be negative."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all cells are decided."""
+        return not len(self.undecided)
+
+    def open_classes(self) -> list[Undecided]:
+        """The undecided cells by their bounds, most cells first."""
+        if not len(self.undecided):
+            return []
+        bounds = [self._bounds(cell) for cell in self.undecided.tolist()]
+        times = Counter(bounds)
+        first = {found: cell for cell, found in reversed(list(zip(self.undecided.tolist(), bounds, strict=True)))}
+        ordered = sorted(times, key=lambda found: (-times[found], first[found]))
+        return [Undecided(times[found], *found, self.universe.cell_name(first[found])) for found in ordered]
 
     @property
     def cells(self) -> Ints:
@@ -89,13 +112,12 @@ class Exposure:
         """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at_least, at_most, why (a value of `Why`)."""
         import pyarrow as pa
 
-        reasons = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
+        nearly = np.setdiff1d(self.nearly_pinned, self.undecided)
+        reasons = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED), (nearly, Why.NEARLY_PINNED), (self.undecided, Why.UNDECIDED))
         rows: list[tuple[Any, ...]] = [
             ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
         ]
         rows += [("kept total", name, value, value, Why.SMALL_TOTAL) for name, value in self.small]
-        if not self.complete:
-            rows.append(("note", "", None, None, Why.SEARCH_CUT))
         names = ("what", "name", "at_least", "at_most", "why")
         types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
         columns = zip(*rows, strict=True) if rows else ((),) * len(names)
@@ -106,7 +128,8 @@ class Exposure:
         return ExposedAlone(
             len(self.fixed),
             len(self.cells_exposed_by_totals),
-            self.complete,
+            tuple(self.open_classes()[:MOST_CLASSES]),
+            len(self.undecided),
             self.universe.support == "observed",
             not self.values_open,
             self.bounded,
@@ -124,14 +147,16 @@ def exposure(
     kept: Kept,
     totals: Sequence[Ints] | None = None,
     *,
+    table: Ints | None = None,
     bounds: Inequalities | None = None,
     nearly: int = 2,
     threshold: int = 10,
 ) -> Exposure:
     """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
 
-    Given:       `bounds`: bounds of cells and inequalities of sums that are known of every data set. Where they leave a cell
-                 one value it is no secret, and exposed by nothing.
+    Given:       `table`, any integers with these totals, such as the released counts: by them each block is looked at alone. `bounds`:
+                 bounds of cells and inequalities of sums that are known of every data set. Where they leave a cell one value it is no
+                 secret, and exposed by nothing.
 
     Guarantees:  depends on the kept rows and the published totals only. No cell is called exposed that is not.
     """
@@ -139,34 +164,42 @@ def exposure(
     if bounds is not None:
         alone = _bounds(Kept(kept.universe, (), ()), (), bounds, least=0)
         known = np.union1d(known, np.flatnonzero(alone[0] == alone[1]))
-    fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
+    fixed = np.setdiff1d(lattice.exposed_cells, known)
     if totals is None:
         values_open = any(rows.kind == "kept" for rows in kept.rows)
-        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open)
+        return Exposure(kept.universe, fixed, None, None, known, unsearched_cells(lattice), nearly, (), values_open)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every constraint (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     known = np.union1d(known, known_by_identities(kept, totals)[1])
-    lower, upper = _bounds(kept, totals)
+    lower, upper, is_open = decided_bounds(kept, totals, lattice.blocks, table)
     small = [
         (rows.name(int(row)), int(given[row]))
         for rows, given in zip(kept.rows, totals, strict=True)
         if rows.kind == "kept"
         for row in np.flatnonzero(np.asarray(given) < threshold)
     ]
-    found = Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
-    if bounds is None:
+    told = np.union1d(fixed, known)
+    found = Exposure(kept.universe, fixed, lower, upper, known, np.setdiff1d(np.flatnonzero(is_open), told), nearly, tuple(small))
+    if bounds is None or not bounds.any:
         return found
-    lower, upper = _bounds(kept, totals, bounds)
-    within = replace(found, lower=lower, upper=upper)
+    lower, upper, is_open = decided_bounds(kept, totals, lattice.blocks, table, bounds)
+    within = replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(np.flatnonzero(is_open), told))
     return replace(within, bounded=not np.array_equal(within.cells_exposed_by_totals, found.cells_exposed_by_totals))
+
+
+def unsearched_cells(lattice: Lattice) -> Ints:
+    """Cells of blocks too large to look for all that the kept rows fix."""
+    blocks = lattice.blocks
+    large = [] if blocks.finest else [blocks.cells_of(n).ravel() for n, shape, _ in blocks.used_shapes() if not shape.is_listed]
+    return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *large]))
 
 
 def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None) -> tuple[int, Ints]:
     """(number of independent sums, cells) that identities alone fix: true of every data set, so that they expose nothing.
 
-    With `totals`, one array for each entry of `kept.rows`, also the cells that an identity of 0 makes 0, and what follows from these.
+    With `totals`, one array for each entry of `kept.rows`, also the cells that these pin by their values.
     """
     chosen = [] if kept is None else [place for place, rows in enumerate(kept.rows) if rows.kind == "identity"]
     if kept is None or not chosen:
@@ -175,9 +208,8 @@ def known_by_identities(kept: Kept | None, totals: Sequence[Ints] | None = None)
     identities = Lattice.from_kept(own)
     cells = identities.exposed_cells
     if totals is not None:
-        zero = np.flatnonzero(zero_cells(own, [totals[i] for i in chosen]))
-        if len(np.setdiff1d(zero, cells)):
-            cells = Lattice.from_kept(own, zero).exposed_cells
+        lower, upper, _ = decided_bounds(own, [totals[i] for i in chosen], identities.blocks)
+        cells = np.union1d(cells, np.flatnonzero(lower == upper))
     return identities.rank, cells
 
 
@@ -283,33 +315,78 @@ def _saturated_sums(group: Ints, values: Ints, count: int) -> Ints:
     return np.where(high >= 2**31, _UNBOUNDED, (np.minimum(high, 2**31 - 1) << 31) + (low & 0x7FFFFFFF))
 
 
-def with_pinned(found: Exposure, lattice: Lattice, table: Ints) -> Exposure:
-    """The exposure with every cell that blocks of a simple shape show to be pinned.
+# Which cells the totals pin together.
 
-    Given:       what the kept rows say one by one; any integer table with the published totals, such as the released one.
-    Guarantees:  depends on the published totals only: within a block, sums and margins are the same for all such tables. `complete` is
-                 True only where all pinned cells are found.
+
+def decided_bounds(
+    kept: Kept, totals: Sequence[Ints], blocks: Blocks | None = None, table: Ints | None = None, known: Inequalities | None = None
+) -> Found:
+    """(lower, upper, not decided) of every cell.
+
+    Given:       the published totals; the blocks of the moves and any integer table with these totals, where the table is to be looked at
+                 block by block if it is not of one structure; bounds that are known of every data set.
+    Guarantees:  a function of rows and totals alone: within a block, sums are the same for all such tables.
     """
-    assert found.lower is not None
-    assert found.upper is not None
-    least = least_count(found.universe)
-    lower, upper, complete = found.lower.copy(), found.upper.copy(), found.complete
-    blocks = lattice.blocks
+    lower, upper = _bounds(kept, totals, known)
+    is_open = lower < upper
+    floor, work = np.full(len(lower), least_count(kept.universe), dtype=np.int64), Work()
+    floor = floor if known is None else np.maximum(floor, known.lower)
+    above = [np.asarray(given) - rows.totals(floor) for rows, given in zip(kept.rows, totals, strict=True)]
+    found: Iterable[tuple[Any, Found]] = ()
+    if is_open.any():
+        every = np.arange(len(lower))
+        if known is not None and (known.rows or (known.upper < UNBOUNDED).any()):
+            found = [(every, _decide_within(kept, above, floor, known, blocks, work))]
+        elif (whole := decide(Sums.of(len(lower), kept.rows, above), work if table is None else None)) is not None:
+            found = [(every, whole)]
+        elif blocks is not None and table is not None:
+            found = _decide_blocks(kept, blocks, table - floor, is_open, work)
+    for cells, (low, high, undecided) in found:
+        lower[cells] = np.maximum(lower[cells], low + floor[cells])
+        upper[cells] = np.minimum(upper[cells], np.minimum(high, _UNBOUNDED - floor[cells]) + floor[cells])
+        is_open[cells] &= undecided
+    return lower, upper, is_open & (lower < upper)
+
+
+def _decide_blocks(kept: Kept, blocks: Blocks, above: Ints, is_open: NDArray[np.bool_], work: Work) -> Iterator[tuple[Ints, Found]]:
+    """Each block alone; those of a shape with sharp bounds all at once."""
+    left = MOST_BLOCKS
     for number, shape, _ in blocks.used_shapes():
-        if shape.is_free or shape.is_pinned:  # nothing is said of the first, and the others are listed as fixed
-            continue
         cells = blocks.cells_of(number)
-        bounds = shape.bounds_given(table[cells], least)
-        if bounds is None:
-            complete = False
+        if (bounds := shape.bounds_given(above[cells], 0)) is not None:
+            yield cells, (*bounds, np.zeros(cells.shape, dtype=np.bool_))
             continue
-        lower[cells], upper[cells] = np.maximum(lower[cells], bounds[0]), np.minimum(upper[cells], bounds[1])
-    return replace(found, lower=lower, upper=upper, complete=complete)
+        for own in cells[is_open[cells].any(axis=1)][:left]:
+            left -= 1
+            if (found := decide(Sums.within(kept.rows, above, own), work)) is not None:
+                yield own, found
 
 
-def rows_say_all(lattice: Lattice, kept: Kept) -> bool:
-    """Whether the kept rows one by one pin all that they pin together, where no table is at hand: one constraint, or rows and columns."""
-    if lattice.universe is not None and lattice.universe.support == "observed":
-        return False
-    simple = all(shape.is_two_way or shape.is_free or shape.is_pinned for _, shape, _ in lattice.blocks.used_shapes())
-    return len(kept.rows) <= 1 or (len(kept.rows) == 2 and simple)
+def _decide_within(
+    kept: Kept, above: Sequence[Ints], floor: Ints, known: Inequalities, blocks: Blocks | None, work: Work
+) -> Found:
+    """With upper bounds and inequalities, each with one cell more that takes up what is left of it; a large table by single sums alone."""
+    from scipy.sparse import csr_array, vstack
+
+    cells = len(floor)
+    nothing = np.zeros(cells, dtype=np.int64), np.full(cells, _UNBOUNDED, dtype=np.int64)
+    if cells > MOST_BOUNDED:
+        is_open = np.ones(cells, dtype=np.bool_)
+        for number, shape, _ in () if blocks is None else blocks.used_shapes():
+            is_open[blocks.cells_of(number)] = not (shape.is_pinned or isinstance(shape, Free | OneSum))
+        if blocks is not None and known.rows:
+            block_of = blocks.block_of()
+            is_open |= np.isin(block_of, block_of[np.concatenate([row[0] for row in known.rows])])
+        return *nothing, is_open
+    limited = np.flatnonzero(known.upper < UNBOUNDED)
+    entries = [(np.array([cell]), np.array([1]), 1, int(known.upper[cell] - floor[cell])) for cell in limited.tolist()]
+    entries += [(own, by, -1, least - row_sum(own, by, floor)) for own, by, least in known.rows]
+    more = np.zeros((len(entries), cells + len(entries)), dtype=np.int64)
+    for place, (own, by, sign, _) in enumerate(entries):
+        more[place, own], more[place, cells + place] = by, sign
+    rows = kept.matrix()
+    wider = csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], more.shape[1]))
+    values = np.concatenate([*above, np.array([least for *_, least in entries], dtype=np.int64)])
+    found = decide(Sums(more.shape[1], (), csr_array(vstack([wider, csr_array(more)], format="csr")), values), work)
+    assert found is not None
+    return found[0][:cells], found[1][:cells], found[2][:cells]

@@ -23,8 +23,8 @@ class Why(StrEnum):
     NEARLY_PINNED = "nearly pinned"
     """The published totals leave a short interval."""
     SMALL_TOTAL = "small total"
-    SEARCH_CUT = "search cut"
-    """Too many cells are linked to look for all that are fixed."""
+    UNDECIDED = "not decided"
+    """Whether the kept totals fix this cell, or pin it, was not decided within the stated work."""
 
 
 class Obstacle(StrEnum):
@@ -132,6 +132,18 @@ class JointFacts(Stored):
 
 
 @dataclass(frozen=True)
+class Undecided:
+    """Cells with equal bounds of which it is not decided whether they are exposed."""
+
+    cells: int
+    at_least: int | None
+    """None: the values of the totals are not known, or give no bound."""
+    at_most: int | None
+    name: str
+    """The first of them."""
+
+
+@dataclass(frozen=True)
 class ExposedAlone(Stored):
     """Cells that one release publishes exactly, whatever its noise."""
 
@@ -139,8 +151,10 @@ class ExposedAlone(Stored):
     """By the kept totals themselves."""
     pinned: int
     """By the values of the published totals, as far as they are known."""
-    complete: bool
-    """False where there may be more."""
+    open: tuple[Undecided, ...]
+    """The largest classes of cells of which it is not decided."""
+    undecided: int
+    """How many such cells there are in all."""
     observed: bool
     """Whether every cell on the list is known to occur; else counts are only known not to be negative."""
     values_known: bool = False

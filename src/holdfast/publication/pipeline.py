@@ -48,7 +48,7 @@ from holdfast.publication.publication import Publication, PublishedTable, check_
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
-from holdfast.wording.exposure import not_acknowledged_sentences
+from holdfast.wording.exposure import not_acknowledged_sentences, undecided_sentence
 
 ALLOW_EXPOSED = "release.allow_exposed"
 
@@ -252,7 +252,7 @@ def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | N
     if allowed is None or cells == allowed:
         return
     listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure, marked=marked))
-    told = not_acknowledged_sentences(cells, allowed, exposure.complete, listed)
+    told = not_acknowledged_sentences(cells, allowed, undecided_sentence(exposure.facts()), listed)
     raise NotAcknowledged(told, field=ALLOW_EXPOSED, details={"exposed": cells, "allowed": allowed, "list": listed})
 
 

@@ -27,6 +27,7 @@ from holdfast.card.card import (
     PlanInfo,
     SamplerGroup,
     SamplerInfo,
+    UndecidedInfo,
     ZerosInfo,
     ZerosStatus,
 )
@@ -40,11 +41,8 @@ from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_ou
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.exposure import Exposure, exposure
-from holdfast.exposure.cells import rows_say_all, with_pinned
 from holdfast.exposure.zeros import RULE, zero_cells
 from holdfast.invariants.constraints import Constraint
-from holdfast.lattices.bounded_blocks import Inequalities
-from holdfast.lattices.shapes import Bounded, Free, OneSum
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
@@ -335,7 +333,8 @@ def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:
         by_values=len(pinned),
         names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]),
         columns=tuple(columns),
-        complete=exposure.complete,
+        undecided=len(exposure.undecided),
+        open=tuple(UndecidedInfo(**asdict(found)) for found in exposure.facts().open),
         text=(exposed_sentences(exposure.facts()) if guarantee.keyed is None else KEYED) + columns_sentence(columns),
     )
 
@@ -427,8 +426,6 @@ def prepare(
         drawing = choose_samplers(channel, progress, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
-    if totals is not None and facts.measure.nonnegative:
-        found = replace(found, complete=found.complete and rows_say_all(facts.lattice, facts.kept) and not _has_more(channel))
     return Plan(mechanism, drawing, found, disjoint)
 
 
@@ -462,11 +459,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     facts = channel.facts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        found = _find_exposure(channel, totals)
-        if not facts.measure.nonnegative:
-            return found
-        found = with_pinned(found, facts.lattice, table)
-    found = replace(found, complete=found.complete and not _has_more(channel))
+        found = _find_exposure(channel, totals, table)
     if facts.zeros is None:
         return found
     assert found.lower is not None
@@ -474,25 +467,15 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     alone = facts.zeros.moves.exposed_cells  # where no noise goes, the table says what the totals say
     lower, upper = found.lower.copy(), found.upper.copy()
     lower[alone] = upper[alone] = table[alone]
-    return replace(found, lower=lower, upper=upper)
+    return replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(found.undecided, alone))
 
 
-def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None) -> Exposure:
+def _find_exposure(
+    channel: Channel, totals: Sequence[NDArray[np.int64]] | None, table: NDArray[np.int64] | None = None
+) -> Exposure:
     """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
-    facts = channel.facts
-    if facts.measure.nonnegative:
-        return exposure(facts.lattice, facts.kept, totals, bounds=_bounds(channel))
-    return replace(exposure(facts.lattice, facts.kept), values_open=False)
-
-
-def _bounds(channel: Channel) -> Inequalities | None:
-    """Bounds that are known of every data set of this channel."""
-    return channel.layout.inequalities if isinstance(channel.layout, BoundsLayout) else None
-
-
-def _has_more(channel: Channel) -> bool:
-    """Whether bounds may pin cells that are not found, since totals and inequalities are looked at one by one."""
-    if not isinstance(channel.layout, BoundsLayout):
-        return False
-    bounded = [shape for _, shape, _ in channel.layout.blocks.used_shapes() if isinstance(shape, Bounded)]
-    return any(shape.rows or (shape.upper is not None and not isinstance(shape.shape, Free | OneSum)) for shape in bounded)
+    facts, layout = channel.facts, channel.layout
+    if not facts.measure.nonnegative:
+        return replace(exposure(facts.lattice, facts.kept), values_open=False)
+    bounds = layout.inequalities if isinstance(layout, BoundsLayout) else None
+    return exposure(facts.lattice, facts.kept, totals, table=table, bounds=bounds)

@@ -112,12 +112,13 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
 
 
 def _exposed_note(card: Card) -> Markup:
-    """Under the number of exposed cells: it may be too small where not all that kept totals say together could be worked out."""
+    """Under the number of exposed cells: why, or how many cells are not decided."""
     exposed, say = card.exposed, say_of(card)
-    known = "" if exposed.complete else "_found"
+    if exposed.undecided:
+        return say("report.exposed_undecided", count=exposed.undecided)
     if exposed.cells:
-        return say(f"report.exposed_note{known}", count=exposed.cells)
-    return say("report.exposed_free" if exposed.complete and not card.kept.totals else f"report.exposed_none{known}")
+        return say("report.exposed_note", count=exposed.cells)
+    return say("report.exposed_none" if card.kept.totals else "report.exposed_free")
 
 
 def _what(card: Card) -> PageSection:

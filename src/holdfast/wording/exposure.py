@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.exposure.facts import ExposedAlone
+from holdfast.display import count_of
+from holdfast.exposure.facts import ExposedAlone, Undecided
 
 
-def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed: str | None) -> str:
+def not_acknowledged_sentences(cells: int, allowed: int, undecided: str, listed: str | None) -> str:
     """Why a release is refused that would publish another number of true counts than was allowed. `listed` names the file of the cells."""
     if not cells:
         return f"The kept totals fix no cell, and allow_exposed says {allowed}. Check the table and the kept totals, or leave the line out."
     noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells:,} cells", "them")
     said = f"allow_exposed says {allowed}" if allowed else "nothing says that this is allowed"
-    more = "" if complete else " There may be more cells: not all could be looked for."
+    more = f" {undecided}" if undecided else ""
     where = "" if listed is None else f" {listed!r} lists {them}."
     return (
         f"{noun} would be published, whatever the noise, because the kept totals fix {them}; {said}. Nothing was charged.{where}{more} "
@@ -78,7 +79,21 @@ def structure_sentences(facts: ExposedAlone) -> str:
         )
     if not out:
         nothing = "No cell is published exactly." if facts.values_known else "No cell is fixed by the structure of the kept totals."
-        out.append(nothing if facts.complete else "No cell was found that is published exactly.")
-    if not facts.complete:
-        out.append("Not all that the kept totals say together could be worked out: there may be more.")
-    return " ".join(out)
+        out.append("No cell was found that is published exactly." if facts.undecided else nothing)
+    return " ".join(filter(None, (*out, undecided_sentence(facts))))
+
+
+def undecided_sentence(facts: ExposedAlone) -> str:
+    """What is known of cells of which it is not decided whether they are exposed; empty where there are none."""
+    if not facts.undecided:
+        return ""
+    named = [f"{count_of(f'{found.cells:,}', 'cell')} {_between(found)} (such as {found.name})" for found in facts.open]
+    rest = facts.undecided - sum(found.cells for found in facts.open)
+    named += [f"{rest:,} more have other bounds"] if rest else []
+    return f"For {count_of(f'{facts.undecided:,}', 'cell')} it is not decided whether the kept totals give them away: {'; '.join(named)}."
+
+
+def _between(found: Undecided) -> str:
+    if found.at_least is None or found.at_most is None:
+        return "without a known bound"
+    return f"between {found.at_least:,} and {found.at_most:,}"
