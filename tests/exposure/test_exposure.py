@@ -128,13 +128,13 @@ def test_rows_given_as_a_matrix_pin_like_margins() -> None:
     assert (row["at_least"], row["at_most"]) == (3, 3)
 
 
-def test_a_fixed_cell_without_bounds_shows_none() -> None:
+def test_a_fixed_cell_shows_its_value() -> None:
     kept = compile_rows(table(a=4), [linear([[1, -1, 0, 0], [1, 1, 0, 0]])])
     found = exposure(Lattice.from_kept(kept), kept, [np.array([1, 3])])
     assert found.fixed.tolist() == [0, 1]
     kept = compile_rows(table(a=4), [linear([[1, -1, 0, 0], [2, -1, 0, 0]])])
     frame = exposure(Lattice.from_kept(kept), kept, [np.array([1, 3])]).frame().to_pylist()
-    assert [(row["at_least"], row["at_most"]) for row in frame if row["what"] == "cell"] == [(None, None)] * 2
+    assert [(row["at_least"], row["at_most"]) for row in frame if row["what"] == "cell"] == [(2, 2), (3, 3)]
 
 
 def test_what_identities_fix_is_not_listed_as_pinned_either() -> None:
@@ -159,7 +159,8 @@ def test_an_incomplete_search_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = compile_rows(universe, [margin("a"), margin("b"), margin("c")])
     found = exposure(Lattice.from_kept(kept), kept)
     assert not found.complete
-    assert found.frame().column("what").to_pylist() == ["note"]
+    assert found.undecided.tolist() == list(range(len(universe)))
+    assert set(found.frame().column("why").to_pylist()) == {"not decided"}
 
 
 def test_cells_that_occur_hold_one_at_least() -> None:

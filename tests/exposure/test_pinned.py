@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.exposure import Exposure
+from holdfast.exposure.programmes import Work
 from holdfast.invariants.constraints import Constraint
 from holdfast.publication.plan import Plan, exposed_info, exposure_after, prepare
 from holdfast.randomness import NoiseKey
@@ -95,7 +96,7 @@ def test_cells_that_occur_hold_at_least_one(last: int) -> None:
     table = hf.Table.from_records(records, ["region", "town"], universe="observed")
     made = hf.release(table, [hf.margin("region")], LAPLACE, NoiseKey.for_tests("pinned")).card.exposed
     assert made.names == ("region=n, town=A", "region=n, town=B")
-    assert made.complete
+    assert made.undecided == 0
     assert "every cell on the list occurs" in made.text
 
 
@@ -106,16 +107,19 @@ def test_rows_and_columns_of_cells_that_occur() -> None:
     table = hf.Table.from_records(records, ["a", "b"], universe="observed")
     plan = hf.plan(table, [hf.margin("a"), hf.margin("b")], LAPLACE)
     assert told(plan, counts) == (pinned(plan, counts, least=1), True)
-    assert not told(plan, counts, with_table=False)[1]
+    assert told(plan, counts, with_table=False) == (pinned(plan, counts, least=1), True)
 
 
-def test_where_not_all_is_known_it_is_not_called_none(snapshot: Snapshot) -> None:
+def test_what_is_not_decided_is_listed_with_its_bounds(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three margins of pairs, and no work to spend on them."""
+    monkeypatch.setattr(Work, "__init__", lambda self: self.__dict__.update(entries=0, tables=0, each=0))
     plan = hf.plan(
         hf.Universe.product({c: ["0", "1"] for c in "abc"}),
-        [hf.margin(c) for c in "abc"],
+        [hf.margin("a", "b"), hf.margin("b", "c"), hf.margin("a", "c")],
         hf.GeneralizedGaussian(rho="1/10", per="distance"),
     )
-    counts = np.array([1, 0, 0, 0, 0, 0, 0, 5])
-    said = exposed_info(exposure_of(plan, counts), plan.guarantee).to_dict()
-    assert (said["cells"], said["complete"]) == (0, False)
-    snapshot(said["text"])
+    found = exposure_of(plan, np.array([1, 2, 3, 2, 1, 1, 2, 5]), with_table=False)
+    said = exposed_info(found, plan.guarantee)
+    assert (said.cells, said.undecided) == (0, 8)
+    assert sum(one.cells for one in said.open) <= 8
+    snapshot(said.text)

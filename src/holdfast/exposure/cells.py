@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
 from holdfast.exposure.facts import ExposedAlone, Undecided, Why
 from holdfast.exposure.pins import Found, Sums, decide
-from holdfast.exposure.programmes import Work
+from holdfast.exposure.programmes import NO_TABLE, Work
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities, row_sum
@@ -345,6 +345,8 @@ def decided_bounds(
         lower[cells] = np.maximum(lower[cells], low + floor[cells])
         upper[cells] = np.minimum(upper[cells], np.minimum(high, _UNBOUNDED - floor[cells]) + floor[cells])
         is_open[cells] &= undecided
+    if (lower > upper).any():
+        raise ContradictingTotals(NO_TABLE)
     return lower, upper, is_open & (lower < upper)
 
 
