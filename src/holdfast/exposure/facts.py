@@ -122,6 +122,8 @@ class JointFacts(Stored):
     learned: tuple[LearnedTotals, ...] = ()
     pinned: tuple[NewCells, ...] | None = None
     """Further cells that the published values pin. None: no values are known, or they contradict one another."""
+    open: int = 0
+    """Cells of any table of which it was not decided whether the published values pin them."""
     values_missing: tuple[str, ...] = ()
     """Releases whose kept totals are not all known."""
     values_contradict: bool = False

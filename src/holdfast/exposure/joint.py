@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter
-from holdfast.exposure.cells import _bounds, _saturated_sums
+from holdfast.exposure.cells import MOST_BOUNDED, _saturated_sums, decided_bounds, least_count
+from holdfast.exposure.pins import Found, Sums, decide
+from holdfast.exposure.programmes import Work
 from holdfast.exposure.facts import JointFacts, LearnedTotals, NewCells
 from holdfast.exposure.membership import RowSet, fixed_sums
 from holdfast.exposure.refinement import NamedTable, NotComputed, link_tables, refine
@@ -64,7 +66,9 @@ class ExposedCells:
     new: Ints
     """Exposed by all releases together, and not known to be by this one alone (where the search was cut, it may be)."""
     undecided: Ints
-    """Not looked into: too many cells are linked. They may be exposed."""
+    """Not decided within the stated work: they may be exposed."""
+    bounds: tuple[Ints, Ints] | None = None
+    """What the published values tell of every cell of the table; None where none are known."""
 
     def names(self) -> Iterator[str]:
         """The new cells, as a person names them."""
@@ -83,8 +87,8 @@ class JointExposure:
     fixed: tuple[ExposedCells, ...] | None = None
     """Per release the cells fixed by the rows themselves, whatever the values; what identities fix is left out. None: not computed."""
     pinned: tuple[ExposedCells, ...] | None = None
-    """Per release the further cells that the published values pin, counts being zero or more. Every cell listed is pinned; some may be
-    missed, as in cells.py. None: no values are known, or they contradict one another."""
+    """Per release the further cells that the published values pin, counts being zero or more. None: no values are known, or they contradict
+    one another."""
 
     @property
     def is_computed(self) -> bool:
@@ -143,6 +147,7 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
         complete=not any(len(cells.undecided) for cells in fixed),
         learned=tuple(found for side in sides for found in _learned_totals(side, sides, every)),
         pinned=None if pinned is None else _new_cells(sides, pinned),
+        open=0 if pinned is None else sum(len(cells.undecided) for cells in pinned),
         values_missing=_missing(sides, values),
         values_contradict=pinned is None and _any_known(values),
         crossed=_own_columns(sides),
@@ -307,9 +312,9 @@ def _find_pinned(
         old = np.setdiff1d(np.flatnonzero(own[0] == own[1]), cells.old)
         pinned = np.setdiff1d(np.flatnonzero(all_bounds[0] == all_bounds[1]), told)
         known = _known_by_identities(side, sides)
-        none = np.zeros(0, dtype=np.int64)
         new = np.setdiff1d(pinned, np.union1d(old, known))
-        out.append(ExposedCells(side.release.name, side.release.universe, np.setdiff1d(old, known), new, none))
+        is_open = np.setdiff1d(np.flatnonzero(all_bounds[2]), np.union1d(told, known))
+        out.append(ExposedCells(side.release.name, side.release.universe, np.setdiff1d(old, known), new, is_open, all_bounds[:2]))
     return tuple(out)
 
 
@@ -347,21 +352,23 @@ def _whole(values: Sequence[int]) -> Ints:
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
-def _valued_bounds(universe: Universe, rows: Sequence[Rows], totals: Sequence[Ints | None]) -> tuple[Ints, Ints]:
-    """Bounds of every cell from the rows whose totals are known."""
+def _valued_bounds(universe: Universe, rows: Sequence[Rows], totals: Sequence[Ints | None]) -> Found:
+    """(lower, upper, not decided) of every cell from the rows whose totals are known."""
     known = [(given, total) for given, total in zip(rows, totals, strict=True) if total is not None]
     kept = Kept(universe, tuple(given for given, _ in known), tuple(range(1, len(known) + 1)))
-    return _bounds(kept, [total for _, total in known])
+    return decided_bounds(kept, [total for _, total in known])
 
 
 def _cell_bounds(
-    side: _Side, refined: tuple[Ints, Ints], sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]
-) -> tuple[Ints, Ints]:
+    side: _Side, refined: Found, sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]
+) -> Found:
     """Bounds of the table's cells: from the refined cells in each, and from all totals that are sums of whole table cells."""
     inside = side.place >= 0
-    lower, upper = (_saturated_sums(side.place[inside], given[inside], side.cells) for given in refined)
+    lower, upper = (_saturated_sums(side.place[inside], given[inside], side.cells) for given in refined[:2])
     if np.bincount(side.place[inside], minlength=side.cells).max() == 1:  # the table's cells are refined cells
-        return lower, upper
+        is_open = np.zeros(side.cells, dtype=np.bool_)
+        is_open[side.place[inside]] = refined[2][inside]
+        return lower, upper, is_open
     rows: list[Rows] = []
     totals: list[Ints | None] = []
     for other, given in zip(sides, values, strict=True):
@@ -373,8 +380,32 @@ def _cell_bounds(
                 carried = _carry_totals(side, own, _spread(own.group, other.place), total)
                 rows += [part for part, _ in carried]
                 totals += [part for _, part in carried]
-    at_least, at_most = _valued_bounds(side.release.universe, rows, totals)
-    return np.maximum(lower, at_least), np.minimum(upper, at_most)
+    at_least, at_most, _ = _valued_bounds(side.release.universe, rows, totals)
+    lower, upper = np.maximum(lower, at_least), np.minimum(upper, at_most)
+    size = len(side.place) + side.cells
+    if size > MOST_BOUNDED or any(least_count(one.release.universe) for one in sides):
+        return lower, upper, lower < upper
+    sharp = decide(_with_sums(side, sides, values), Work())
+    assert sharp is not None
+    own = slice(len(side.place), size)
+    lower, upper = np.maximum(lower, sharp[0][own]), np.minimum(upper, sharp[1][own])
+    return lower, upper, sharp[2][own] & (lower < upper)
+
+
+def _with_sums(side: _Side, sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) -> Sums:
+    """All known totals over the refined cells, and beside these the table's own cells, each less the refined cells in it."""
+    from scipy.sparse import csr_array, hstack, vstack
+
+    refined, inside = len(side.place), np.flatnonzero(side.place >= 0)
+    known = [(_lift(one, rows), total) for one, given in zip(sides, values, strict=True) for rows, total in zip(one.kept.rows, given, strict=True)]
+    chosen = [(rows, total) for rows, total in known if total is not None]
+    kept = Kept(side.release.universe, tuple(rows for rows, _ in chosen), tuple(range(1, len(chosen) + 1)))
+    parts = csr_array((-np.ones(len(inside), dtype=np.int64), (side.place[inside], inside)), shape=(side.cells, refined))
+    own = hstack([parts, csr_array(np.eye(side.cells, dtype=np.int64))])
+    rows = hstack([kept.matrix(), csr_array((len(kept), side.cells), dtype=np.int64)])
+    matrix = csr_array(vstack([rows, own], format="csr", dtype=np.int64))
+    totals = np.concatenate([*(total for _, total in chosen), np.zeros(side.cells, dtype=np.int64)])
+    return Sums(refined + side.cells, (), matrix, totals)
 
 
 def _carry_totals(side: _Side, rows: RowFamily, group: Ints, total: Ints) -> list[tuple[RowFamily, Ints]]:

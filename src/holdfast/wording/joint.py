@@ -79,7 +79,8 @@ def _rest(facts: JointFacts) -> list[str]:
     out = [f"Now known exactly: {'; '.join(map(learned_phrase, facts.learned))}."] if facts.learned else []
     if facts.pinned is not None:
         found = _new_cells(facts.pinned, "With the values as published, counts being zero or more, they pin", "pins")
-        out += found or ["No further cell was found that the published values pin; the search is by bounds and may miss some."]
+        out += found or ["With the values as published, counts being zero or more, they pin no further cell."] * (not facts.open)
+        out += [f"For {count_of(f'{facts.open:,}', 'cell')} it is not decided whether the published values pin them."] * bool(facts.open)
     if facts.values_contradict:
         out.append("The published values contradict one another, so what they pin was not computed: were the data revised in between?")
     elif facts.values_missing and facts.pinned is None:
