@@ -13,8 +13,7 @@ from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts,
 from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, curve_figure
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.figures.svg import WIDTH
-from holdfast.report.frame import Say
-from holdfast.report.markup import join, tag
+from holdfast.report.frame import Say, join, tag
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, Page

@@ -257,7 +257,7 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> Planned
     """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
     from holdfast.publication.booking import ChargedAccount, secret_from_environment
     from holdfast.publication.order import Order
-    from holdfast.publication.price import price, price_without_ledger, refused_price
+    from holdfast.publication.pipeline import price, price_without_ledger, refused_price
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)

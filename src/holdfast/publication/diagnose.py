@@ -42,7 +42,7 @@ from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts,
 from holdfast.report.diagnosis import diagnosis_html
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.constraints import kept_texts
+from holdfast.wording.exposure import kept_texts
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200

@@ -10,8 +10,7 @@ import hashlib
 import io
 from typing import Any
 
-from holdfast.tables.formats import FORMATS
-from holdfast.tables.formulas import mark_frame
+from holdfast.tables.formats import FORMATS, mark_frame
 
 
 class _Digest(io.RawIOBase):

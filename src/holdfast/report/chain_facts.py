@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.card.fields import Settings
+from holdfast.card.parts import Settings
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,7 @@ from markupsafe import Markup
 from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.chain_facts import CurveFacts, RowFacts
 from holdfast.report.figures import svg as draw
-from holdfast.report.frame import Say
-from holdfast.report.markup import tag
-from holdfast.report.parts import PageFigure, PageTable
+from holdfast.report.frame import PageFigure, PageTable, Say, tag
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 12, 170
 END, BASE = draw.WIDTH - RIGHT, TOP + PLOT

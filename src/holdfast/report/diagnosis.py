@@ -10,10 +10,8 @@ from markupsafe import Markup
 from holdfast.exact.formatting import format_deviation, format_number
 from holdfast.report.chain_facts import ChainsFacts, RowFacts
 from holdfast.report.curve_chart import curve_figure
-from holdfast.report.frame import Say, render
-from holdfast.report.markup import name, tag, text
+from holdfast.report.frame import PageFigure, PageTable, Say, name, render, tag, text
 from holdfast.report.page import mechanism_text, names
-from holdfast.report.parts import PageFigure, PageTable
 
 MARK = "CONFIDENTIAL"
 SHOWN_CONSTRAINTS = 20

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from holdfast.card.fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
+from holdfast.card.parts import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.cellkey.published import NoiseFacts, Rescaled, Settings
