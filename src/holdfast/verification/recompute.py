@@ -32,11 +32,11 @@ from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import decide_exposure, exposure_after, prepare
 from holdfast.publication.publication import Folder, Publication, PublishedTable, make_card
 from holdfast.publication.report_facts import report_facts
-from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
+from holdfast.verification.inert import is_csv_of
 from holdfast.wording.guarantee import is_paragraph_of
 from holdfast.wording.verification import Checked, cell_key_sentences, verified_sentences
 

@@ -44,7 +44,6 @@ from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.publication import Folder, Publication, value_columns
-from holdfast.publication.rewritten import is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
 from holdfast.tables import Table, Universe
@@ -53,7 +52,7 @@ from holdfast.tables.formats import FORMATS, unmark_frame
 from holdfast.tables.machine import check_memory
 from holdfast.tables.measure import Measure
 from holdfast.tables.readers import open_source
-from holdfast.verification.inert import not_inert
+from holdfast.verification.inert import is_csv_of, not_inert
 from holdfast.verification.official import compare_with
 from holdfast.verification.recompute import (
     DECLARED,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.chains.diagnostics import COLUMNS, autocorrelation_time, effective_sample_size, split_r_hat, trace_summary
 from holdfast.errors import ChainProblem, InvalidParameter
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.diagnostics import COLUMNS, autocorrelation_time, effective_sample_size, split_r_hat, trace_summary
 
-from .toy import Refresh
+from tests.chains.toy import Refresh
 
 pytest.importorskip("arviz_stats")
 
