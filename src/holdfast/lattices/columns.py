@@ -1,6 +1,6 @@
-"""What the kept rows of some cells look like: whether they tell cells apart, and whether they form a grid.
+"""What the kept rows of some cells look like: whether cells have equal columns, and whether they form a grid.
 
-Cells with equal columns are told apart by no kept row. Every row space is constant on a class of equal columns, and e_i - e_j is a move
+No kept row tells cells with equal columns apart. Every row space is constant on a class of equal columns, and e_i - e_j is a move
 exactly where the columns of i and j are equal.
 
 A grid is a product of axes with the sums over each axis kept.

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from holdfast.errors import ChainProblem, InvalidParameter
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.diagnostics import COLUMNS, autocorrelation_time, effective_sample_size, split_r_hat, trace_summary
-
 from tests.chains.toy import Refresh
 
 pytest.importorskip("arviz_stats")

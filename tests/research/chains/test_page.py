@@ -26,9 +26,8 @@ from holdfast.research.chains.page import (
     curve_figure,
     diagnosis_html,
 )
-from tests.snapshot_files import Snapshot
-
 from tests.report.cards import HOSTILE, Page
+from tests.snapshot_files import Snapshot
 
 
 def a_curve(lag: int, end: int, **changes: Any) -> dict[str, Any]:
