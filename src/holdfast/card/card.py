@@ -243,16 +243,28 @@ class UndecidedInfo(CardPart):
     name: Text = Field(description="The first of them.")
 
 
+class TogetherInfo(CardPart):
+    """Cells that this release exposes together with earlier releases of the data set, and that none of them exposes alone."""
+
+    releases: Texts = Field(description="Ids of the earlier releases.")
+    by_structure: Count = Field(description="Cells of this table and of theirs, each once, that the kept totals of all fix.")
+    by_values: Count = Field(description="Further such cells that the published values pin, since counts are not negative.")
+    text: Text = Field(description="The same in sentences, with what could not be computed.")
+
+
 class ExposedInfo(CardPart):
     """Cells that are published exactly because the kept totals fix them, whatever the budget."""
 
-    cells: Count = Field(description="Number of exposed cells. All are listed in exposed.csv, and marked in the table.")
+    cells: Count = Field(
+        description="Number of exposed cells, alone or with earlier releases. All are listed in exposed.csv, and marked in the table."
+    )
     by_structure: Count = Field(description="How many of them the kept totals fix whatever their values are.")
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
     names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
     undecided: Count = Field(description="Number of cells of which it was not decided within the stated work whether they are exposed.")
     open: tuple[UndecidedInfo, ...] = Field(description="The largest classes of undecided cells, with their bounds.")
+    together: TogetherInfo | None = Field(description="What it exposes together with earlier releases; null if none were looked at.")
     text: Text = Field(description="What is exposed, in a sentence.")
 
 

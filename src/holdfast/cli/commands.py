@@ -11,7 +11,7 @@ import logging
 import shlex
 import shutil
 import sys
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
     from holdfast.cli.demo import DemoRelease as DemoPart
     from holdfast.ledger import Ledger, NewLedger
+    from holdfast.ledger.releases import Reservation
     from holdfast.ledger.values import PlannedCharge
     from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.folder import Output
+    from holdfast.publication.order import Beside as EarlierFolder
     from holdfast.publication.order import KeptRow, Order
     from holdfast.publication.plan import Plan
     from holdfast.runfiles.runfile import Run
@@ -50,6 +52,10 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(cellkey_app, name="cellkey")
 add_commands(app)
 
+Beside = Annotated[
+    list[Path] | None,
+    typer.Option("--with", help="The folder of an earlier release, to find what both expose together; repeat for more."),
+]
 Signer = Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")]
 
 
@@ -139,12 +145,15 @@ def plan(
         list[str] | None,
         typer.Option(help="A largest standard deviation, county=5 or county:sex=7.5: find the least rho and its shares; repeat for more."),
     ] = None,
+    beside: Beside = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
     written.
     """
+    from holdfast.publication.history import with_earlier
     from holdfast.publication.maps import check_folder_map
+    from holdfast.publication.order import Order
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording.exposure import to_acknowledge_sentence
     from holdfast.wording.ledger import price_sentences
@@ -156,7 +165,9 @@ def plan(
     made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
     if run.map is not None:
         check_folder_map(made, run.map)  # what the release would refuse
-    said = _price(run, made, ledger, no_ledger)
+    order = Order(run.id, disjoint=run.disjoint, beside=_read_earlier(beside))
+    said, releases = _price(run, made, order, ledger, no_ledger)
+    made = with_earlier(made, releases, order)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
@@ -168,7 +179,7 @@ def plan(
     print(text)
     if said is not None:
         print(f"Price      {price_sentences(said)}")
-    if (line := to_acknowledge_sentence(len(made.exposure.fixed), run.allow_exposed)) is not None:
+    if (line := to_acknowledge_sentence(made.exposure.to_acknowledge, run.allow_exposed)) is not None:
         print(f"To write   {line}")
     elif found is None and (said is None or said.problem is None):  # nothing stands in its way
         more = ["--resume"] if said is not None and said.begun else []
@@ -189,20 +200,30 @@ def _folder_of(run_file: Path) -> Path:
     return run_file.resolve().parent
 
 
-def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> PlannedCharge | None:
-    """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
+def _price(run: Run, plan: Plan, order: Order, ledger: str | None, no_ledger: bool) -> tuple[PlannedCharge | None, Iterable[Reservation]]:
+    """(what the release would cost, against what its ledger has left, None where it uses none and needs none; the releases in it)."""
     from holdfast.publication.booking import ChargedAccount, secret_from_environment
-    from holdfast.publication.order import Order
     from holdfast.publication.pipeline import price, price_without_ledger, refused_price
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
-        order = Order(run.id, revises=_read_revised_rows(run), disjoint=run.disjoint)
+        order = dataclasses.replace(order, revises=_read_revised_rows(run))
     except (LedgerProblem, VerificationFailed, InvalidParameter) as problem:  # refused; a plan is worth having all the same
-        return refused_price(plan, run.dataset, str(problem))
+        return refused_price(plan, run.dataset, str(problem)), ()
     if book is None:
-        return price_without_ledger(plan, run.dataset, order)
-    return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order)
+        return price_without_ledger(plan, run.dataset, order), ()
+    account = ChargedAccount(book, run.dataset, secret_from_environment())
+    return price(plan, account, order), account.ledger.account(run.dataset).releases.values()
+
+
+def _read_earlier(folders: list[Path] | None) -> tuple[EarlierFolder, ...]:
+    """Earlier releases, each verified and read from its folder."""
+    if not folders:
+        return ()
+    from holdfast.verification.verify import load
+
+    with working("Reading earlier releases"):
+        return tuple(load(folder).as_earlier for folder in folders)
 
 
 app.command()(diagnose)
@@ -219,6 +240,7 @@ def release(
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Record it in no ledger; card and pages say so.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume a release that was interrupted.")] = False,
+    beside: Beside = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
@@ -237,7 +259,8 @@ def release(
     run = load_run(run_file)
     account = _account(run, ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run_file), run.witness), resume)
     # an earlier release that cannot be read is refused before anything else is done
-    order = Order(run.id, run.date, _read_revised_rows(run), run.allow_exposed, run.office, run.approver, run.disjoint)
+    said = (run.date, _read_revised_rows(run), run.allow_exposed, run.office, run.approver, run.disjoint)
+    order = Order(run.id, *said, beside=_read_earlier(beside))
     check_recorded(order, account)
     with working("Reading the table"):
         table = run.read_table()
@@ -302,19 +325,7 @@ def _carry_out(
 
         print(NO_KEY if account.secret is None else NO_STATE, file=sys.stderr)  # before anything is drawn
     with drawing(len(table)) as progress:
-        tell = None if account is None else partial(_tell_exposure, plan, account, run)
-        return carry_out(plan, table, order, output, account, resume=resume, progress=progress, reserved=tell)
-
-
-def _tell_exposure(plan: Plan, account: ChargedAccount, run: Run) -> None:
-    """What the release and those before it expose; told once the ledger has let it pass, before anything is drawn."""
-    from holdfast.publication.history import list_published, release_exposure
-    from holdfast.wording import describe
-
-    others = [release for release in account.ledger.account(run.dataset).releases.values() if release.release_id != run.id]
-    if not list_published(others):
-        return  # what it exposes alone, the plan has said
-    print(f"Exposed    {describe(release_exposure(plan, others))}", file=sys.stderr)
+        return carry_out(plan, table, order, output, account, resume=resume, progress=progress)
 
 
 def _read_revised_rows(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
-from holdfast.exposure.facts import ExposedAlone, Undecided, Why
+from holdfast.exposure.facts import ExposedAlone, Together, Undecided, Why
 from holdfast.exposure.pins import Found, Sums, decide
 from holdfast.exposure.programmes import NO_TABLE, Work
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
@@ -175,6 +175,14 @@ class Exposure:
     bounded: bool = False
     """Whether public bounds pin cells that are not pinned by counts being known not to be negative."""
 
+    together: Together | None = None
+    """What earlier releases have to do with it; None: there are none."""
+
+    @property
+    def to_acknowledge(self) -> int:
+        """How many true counts are published because kept totals fix them, alone or together with those of earlier releases."""
+        return len(self.fixed) + (0 if self.together is None else self.together.facts.by_structure)
+
     @property
     def complete(self) -> bool:
         """Whether all cells are decided."""
@@ -192,8 +200,9 @@ class Exposure:
 
     @property
     def cells(self) -> Ints:
-        """All cells whose counts follow from the published totals, in the order of the table."""
-        return np.union1d(self.fixed, self.cells_exposed_by_totals)
+        """All cells whose counts follow from the published totals, in the order of the table; with earlier releases or without."""
+        jointly = () if self.together is None else (self.together.fixed, self.together.pinned)
+        return np.unique(np.concatenate([self.fixed, self.cells_exposed_by_totals, *jointly]))
 
     @property
     def cells_exposed_by_totals(self) -> Ints:
@@ -218,7 +227,8 @@ class Exposure:
         import pyarrow as pa
 
         nearly = np.setdiff1d(self.nearly_pinned, self.undecided)
-        reasons = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED), (nearly, Why.NEARLY_PINNED), (self.undecided, Why.UNDECIDED))
+        exposed = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED))
+        reasons = (*exposed, (nearly, Why.NEARLY_PINNED), (self.undecided, Why.UNDECIDED))
         rows: list[tuple[Any, ...]] = [
             ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
         ]
@@ -469,9 +479,7 @@ def _decide_blocks(kept: Kept, blocks: Blocks, above: Ints, is_open: NDArray[np.
                 yield own, found
 
 
-def _decide_within(
-    kept: Kept, above: Sequence[Ints], floor: Ints, known: Inequalities, blocks: Blocks | None, work: Work
-) -> Found:
+def _decide_within(kept: Kept, above: Sequence[Ints], floor: Ints, known: Inequalities, blocks: Blocks | None, work: Work) -> Found:
     """With upper bounds and inequalities, each with one cell more that takes up what is left of it; a large table by single sums alone."""
     from scipy.sparse import csr_array, vstack
 
@@ -479,9 +487,11 @@ def _decide_within(
     nothing = np.zeros(cells, dtype=np.int64), np.full(cells, _UNBOUNDED, dtype=np.int64)
     if cells > MOST_BOUNDED:
         is_open = np.ones(cells, dtype=np.bool_)
-        for number, shape, _ in () if blocks is None else blocks.used_shapes():
+        if blocks is None:
+            return *nothing, is_open
+        for number, shape, _ in blocks.used_shapes():
             is_open[blocks.cells_of(number)] = not (shape.is_pinned or isinstance(shape, Free | OneSum))
-        if blocks is not None and known.rows:
+        if known.rows:
             block_of = blocks.block_of()
             is_open |= np.isin(block_of, block_of[np.concatenate([row[0] for row in known.rows])])
         return *nothing, is_open

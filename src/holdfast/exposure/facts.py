@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -164,6 +167,30 @@ class ExposedAlone(Stored):
     entries, all written before the draw, do not say so."""
     bounded: bool = False
     """Whether counts that are known to lie within public bounds are pinned by them; older entries have True for all with bounds."""
+
+
+@dataclass(frozen=True)
+class TogetherFacts:
+    """What a release exposes together with earlier ones, in short."""
+
+    releases: tuple[str, ...]
+    """The earlier ones that it was joined with."""
+    by_structure: int
+    """Cells that the kept totals of all fix, and those of none alone: of this table and of theirs, each once."""
+    by_values: int
+    """Further such cells that the published values pin."""
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The cells of a release's table that it exposes with earlier releases and not alone."""
+
+    facts: TogetherFacts
+    fixed: NDArray[np.int64]
+    pinned: NDArray[np.int64]
+    values: tuple[int | None, ...] = ()
+    """Their counts as far as the published totals tell them: first of the fixed cells, then of the pinned ones."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.exposure.cells import MOST_BOUNDED, _saturated_sums, decided_bounds, least_count
-from holdfast.exposure.pins import Found, Sums, decide
-from holdfast.exposure.programmes import Work
 from holdfast.exposure.facts import JointFacts, LearnedTotals, NewCells
 from holdfast.exposure.membership import RowSet, fixed_sums
+from holdfast.exposure.pins import Found, Sums, decide
+from holdfast.exposure.programmes import Work
 from holdfast.exposure.refinement import NamedTable, NotComputed, link_tables, refine
 from holdfast.invariants.constraints import Constraint
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily, Rows, compile_rows
@@ -240,7 +240,7 @@ def _fixed_cells(side: _Side, every: RowSet, identities: RowSet) -> ExposedCells
     # What identities may fix alone is not called exposed before that is decided.
     open_jointly = ~known & (unsure | (joint & known_unsure))
     undecided = np.where(own, own_known_unsure, open_jointly | (own_unsure & (joint | unsure) & ~new))
-    return ExposedCells(side.release.name, side.release.universe, *map(np.flatnonzero, (old, new, undecided)))
+    return ExposedCells(side.release.name, side.release.universe, np.flatnonzero(old), np.flatnonzero(new), np.flatnonzero(undecided))
 
 
 def _learned_totals(side: _Side, sides: Sequence[_Side], every: RowSet) -> list[LearnedTotals]:
@@ -359,9 +359,7 @@ def _valued_bounds(universe: Universe, rows: Sequence[Rows], totals: Sequence[In
     return decided_bounds(kept, [total for _, total in known])
 
 
-def _cell_bounds(
-    side: _Side, refined: Found, sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]
-) -> Found:
+def _cell_bounds(side: _Side, refined: Found, sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) -> Found:
     """Bounds of the table's cells: from the refined cells in each, and from all totals that are sums of whole table cells."""
     inside = side.place >= 0
     lower, upper = (_saturated_sums(side.place[inside], given[inside], side.cells) for given in refined[:2])
@@ -387,9 +385,9 @@ def _cell_bounds(
         return lower, upper, lower < upper
     sharp = decide(_with_sums(side, sides, values), Work())
     assert sharp is not None
-    own = slice(len(side.place), size)
-    lower, upper = np.maximum(lower, sharp[0][own]), np.minimum(upper, sharp[1][own])
-    return lower, upper, sharp[2][own] & (lower < upper)
+    tables = np.arange(len(side.place), size)
+    lower, upper = np.maximum(lower, sharp[0][tables]), np.minimum(upper, sharp[1][tables])
+    return lower, upper, sharp[2][tables] & (lower < upper)
 
 
 def _with_sums(side: _Side, sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) -> Sums:
@@ -397,7 +395,11 @@ def _with_sums(side: _Side, sides: Sequence[_Side], values: Sequence[Sequence[In
     from scipy.sparse import csr_array, hstack, vstack
 
     refined, inside = len(side.place), np.flatnonzero(side.place >= 0)
-    known = [(_lift(one, rows), total) for one, given in zip(sides, values, strict=True) for rows, total in zip(one.kept.rows, given, strict=True)]
+    known = [
+        (_lift(one, rows), total)
+        for one, given in zip(sides, values, strict=True)
+        for rows, total in zip(one.kept.rows, given, strict=True)
+    ]
     chosen = [(rows, total) for rows, total in known if total is not None]
     kept = Kept(side.release.universe, tuple(rows for rows, _ in chosen), tuple(range(1, len(chosen) + 1)))
     parts = csr_array((-np.ones(len(inside), dtype=np.int64), (side.place[inside], inside)), shape=(side.cells, refined))

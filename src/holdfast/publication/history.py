@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.channels import Facts
 from holdfast.display import Json
-from holdfast.errors import HoldfastError
-from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
-from holdfast.exposure.joint import PublishedTotals, joint_exposure
+from holdfast.errors import HoldfastError, VerificationFailed
+from holdfast.exposure import Exposure
+from holdfast.exposure.facts import LeftOut, Obstacle, ReleaseExposure, Together, TogetherFacts, WhyNot
+from holdfast.exposure.joint import JointExposure, PublishedTotals, joint_exposure
 from holdfast.invariants.constraints import constraint_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import Costs
 from holdfast.privacy import Guarantee
-from holdfast.publication.plan import Plan
+from holdfast.publication.order import UNNAMED, Beside, Order
 from holdfast.randomness.vault import STREAM_VERSION
 from holdfast.tables import Universe
+from holdfast.wording.joint import together_sentences
+
+if TYPE_CHECKING:
+    from holdfast.publication.plan import Plan
+
+Ints = NDArray[np.int64]
 
 THIS = "this release"
 MAX_CODES = 20_000
@@ -72,25 +82,94 @@ def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None, re
     )
 
 
-def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
-    """What this release exposes alone, and together with those before it, as far as that is known: tables of counts with one another,
-    answers with answers over the same cells.
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """The releases of a data set before a new one: as a ledger holds them, and as they were published."""
+
+    held: tuple[Reservation, ...] = ()
+    beside: tuple[Beside, ...] = ()
+
+
+def with_earlier(plan: Plan, releases: Iterable[Reservation], order: Order) -> Plan:
+    """The plan with what it exposes together with the releases before it.
+
+    Given:  the releases in the ledger, if there is one. Refuses an earlier folder that is not the one recorded there.
     """
-    before = list_published(earlier)
+    others = (release for release in releases if release.counts and release.release_id != order.release_id)
+    held = tuple(replace(release, sealed_key=None, input_check=None, second_secret=None) for release in others)  # a plan holds no secret
+    recorded = {release.release_id: release.checksum for release in held}
+    for given in order.beside:
+        if recorded.get(given.totals.name) not in (None, given.digest):
+            raise VerificationFailed(
+                f"The folder of {given.totals.name!r} is not the one that the ledger recorded: its card has another checksum. "
+                "Give the folder as it was published."
+            )
+    name = THIS if order.release_id == UNNAMED else order.release_id
+    return expose_together(replace(plan, earlier=Earlier(held, order.beside)), name)
+
+
+def expose_together(plan: Plan, name: str, totals: Sequence[Ints] | None = None) -> Plan:
+    """The plan with what it exposes together with earlier releases; `totals`: its own, once they are published."""
+    return replace(plan, exposure=replace(plan.exposure, together=find_together(plan, plan.exposure, name, totals)))
+
+
+def find_together(plan: Plan, alone: Exposure, name: str, totals: Sequence[Ints] | None = None) -> Together | None:
+    """What the release exposes with those before it and not alone; None where there are none."""
+    alone = replace(alone, together=None)
+    joint, left_out = _join_earlier(plan, plan.earlier, name, totals)
+    if joint is None and not left_out:
+        return None
+    facts = None if joint is None else joint.facts
+    text = " ".join(together_sentences(ReleaseExposure(alone.facts(), facts, left_out)))
+    none = np.zeros(0, dtype=np.int64)
+    if joint is None or facts is None or joint.fixed is None:
+        return Together(TogetherFacts((), 0, 0, text), none, none)
+    own = None if joint.pinned is None else joint.pinned[-1]
+    fixed = np.setdiff1d(joint.fixed[-1].new, alone.cells)
+    pinned = none if own is None else np.setdiff1d(own.new, np.concatenate([fixed, alone.cells]))
+    values: list[int | None] = [None] * (len(fixed) + len(pinned))
+    if own is not None and own.bounds is not None:
+        low, high = (bound[np.concatenate([fixed, pinned])].tolist() for bound in own.bounds)
+        values = [a if a == b else None for a, b in zip(low, high, strict=True)]
+    by_structure, by_values = (sum(new.count for new in found or ()) for found in (facts.fixed, facts.pinned))
+    return Together(TogetherFacts(facts.releases[:-1], by_structure, by_values, text), fixed, pinned, tuple(values))
+
+
+def release_exposure(plan: Plan, earlier: Iterable[Reservation], name: str = THIS) -> ReleaseExposure:
+    """What this release exposes alone, and together with those before it, as far as that is known."""
+    joint, left_out = _join_earlier(plan, Earlier(tuple(earlier), plan.earlier.beside), name)
+    return ReleaseExposure(plan.exposure.facts(), None if joint is None else joint.facts, left_out)
+
+
+def _join_earlier(
+    plan: Plan, earlier: Earlier, name: str, totals: Sequence[Ints] | None = None
+) -> tuple[JointExposure | None, tuple[LeftOut, ...]]:
+    """What they expose together, and what could not be joined: tables of counts with one another, answers with answers over the same
+    cells.
+    """
+    before, own = list_published(earlier.held), plan.facts
+    beside = {given.totals.name: given for given in earlier.beside}
     alike = [release for release in before if _is_alike(release, plan)]
     answers = tuple(release.release_id for release in before if release not in alike)
     alike, older = alike[-MAX_JOINED:], [release.release_id for release in alike[:-MAX_JOINED]]
-    known = [published_totals(release, plan.facts.universe) for release in alike]
-    joined, large = _latest([totals for totals in known if totals is not None])
-    together, apart = _join_exposures(joined, PublishedTotals(name, plan.facts.universe, plan.facts.constraints)) if joined else (None, [])
-    not_held = tuple(release.release_id for release, totals in zip(alike, known, strict=True) if totals is None)
+    held = {release.release_id: published_totals(release, own.universe) for release in alike}
+    unheld = {n: given for n, given in beside.items() if n not in {release.release_id for release in before}}
+    fits = {n: own.measure.whole if given.whole else own.universe == given.totals.universe for n, given in unheld.items()}
+    answers += tuple(n for n, fit in fits.items() if not fit)
+    known = {n: given.totals for n, given in unheld.items() if fits[n]} | {
+        n: beside[n].totals if n in beside else given for n, given in held.items()
+    }
+    joined, large = _latest([given for given in known.values() if given is not None])
+    values = None if totals is None or not own.measure.nonnegative else tuple(np.concatenate([np.zeros(0, np.int64), *totals]).tolist())
+    together, apart = _join_exposures(joined, PublishedTotals(name, own.universe, own.constraints, values)) if joined else (None, [])
+    not_held = tuple(n for n, given in known.items() if given is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
     left_out = [*apart, *(LeftOut(names, WhyNot(obstacle)) for names, obstacle in obstacles if names)]
     if older or large:
         left_out.append(LeftOut((*older, *large), WhyNot(Obstacle.TOO_MANY, cells=MAX_JOINED_CELLS, limit=MAX_JOINED)))
-    if together is not None and not plan.facts.measure.nonnegative:  # values that may be negative pin nothing more
-        together = replace(together, of_answers=True, values_missing=())
-    return ReleaseExposure(plan.exposure.facts(), together, tuple(left_out))
+    if together is not None and not own.measure.nonnegative:  # values that may be negative pin nothing more
+        together = replace(together, facts=replace(together.facts, of_answers=True, values_missing=()))
+    return together, tuple(left_out)
 
 
 def _is_alike(release: Reservation, plan: Plan) -> bool:
@@ -108,21 +187,22 @@ def _latest(known: list[PublishedTotals]) -> tuple[list[PublishedTotals], list[s
     return known[first:], [totals.name for totals in known[:first]]
 
 
-def _join_exposures(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointFacts | None, list[LeftOut]]:
+def _join_exposures(before: list[PublishedTotals], own: PublishedTotals) -> tuple[JointExposure | None, list[LeftOut]]:
     """All together; where that cannot be computed, with as many of those before as can be, and the others with the last reason."""
-    facts = joint_exposure([*before, own]).facts
-    if facts.why_not is None or len(before) == 1:
-        return facts, []
+    every = joint_exposure([*before, own])
+    if every.is_computed or len(before) == 1:
+        return every, []
     joined: list[PublishedTotals] = []
-    found: JointFacts | None = None
+    found: JointExposure | None = None
     apart: list[str] = []
-    reason = facts.why_not
+    reason = every.facts.why_not
     for totals in reversed(before):
-        facts = joint_exposure([totals, *joined, own]).facts
-        if facts.why_not is None:
-            joined, found = [totals, *joined], facts
+        tried = joint_exposure([totals, *joined, own])
+        if tried.is_computed:
+            joined, found = [totals, *joined], tried
         else:
-            apart, reason = [totals.name, *apart], facts.why_not
+            apart, reason = [totals.name, *apart], tried.facts.why_not
+    assert reason is not None
     return found, [LeftOut(tuple(apart), reason)]
 
 

@@ -2,9 +2,10 @@
 
 kept.csv     kept (the constraint), name, then the table's columns, then total. A total has codes in the columns that its constraint
              goes by, and nothing in the others: margin(state) fills `state`, a subset by county fills `county`, a linear row none.
-exposed.csv  the table's columns, the count, and why it is known: "structure" where the kept totals fix the cell whatever they are, "values"
-             where they pin it because of what they are. The count is the true one; where the values pin it, the released table has noise,
-             unless a kept total of 0 covers the cell.
+exposed.csv  the table's columns, the count, why it is known, and with which earlier releases, if it takes these: "structure" where the kept
+             totals fix the cell whatever they are, "values" where they pin it because of what they are. The count is the true one; the
+             released table has noise there, unless the kept totals of this release fix the cell or a kept total of 0 covers it. It is
+             left out where it takes values of an earlier release that were not at hand.
 
 The table's columns keep their names. A column of ours that has the name of one of them gets a prefix.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.exposure import Exposure
+from holdfast.exposure.facts import Together, TogetherFacts
 from holdfast.invariants.rows import Kept, LinearRows, Rows
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Universe
@@ -60,7 +62,8 @@ def kept_header(columns: Sequence[str]) -> list[str]:
 
 def exposed_header(columns: Sequence[str], count: str) -> list[str]:
     """The columns of exposed.csv."""
-    return [*columns, count, free_name("why", (*columns, count), "exposed")]
+    why = free_name("why", (*columns, count), "exposed")
+    return [*columns, count, why, free_name("with", (*columns, count, why), "exposed")]
 
 
 def shown_rows(rows: Sequence[KeptRow], kept: Kept, measure: Measure) -> list[tuple[str, str, int | str]]:
@@ -134,22 +137,43 @@ def exposed_csv(
     """
     import pyarrow as pa
 
-    fixed, pinned = exposure.fixed, exposure.cells_exposed_by_totals
-    cells = np.concatenate([fixed, pinned])
+    fixed, pinned, none = exposure.fixed, exposure.cells_exposed_by_totals, np.zeros(0, dtype=np.int64)
+    together = exposure.together or Together(TogetherFacts((), 0, 0, ""), none, none)
+    cells = np.concatenate([fixed, pinned, together.fixed, together.pinned])
     values = counts[fixed]
     if len(pinned):
         assert exposure.lower is not None
         values = np.concatenate([values, exposure.lower[pinned]])
-    why = np.repeat([STRUCTURE, VALUES], [len(fixed), len(pinned)])
+    values = np.concatenate([values, np.array([value or 0 for value in together.values], dtype=np.int64)])
+    known = np.array([True] * (len(fixed) + len(pinned)) + [value is not None for value in together.values], dtype=np.bool_)
+    why = np.repeat([STRUCTURE, VALUES] * 2, [len(fixed), len(pinned), len(together.fixed), len(together.pinned)])
+    others = np.where(np.arange(len(cells)) < len(fixed) + len(pinned), "", ", ".join(together.facts.releases))
     order = np.argsort(cells, kind="stable")
     codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
     header = exposed_header(exposure.universe.columns, count_name)
-    return _csv(header, [*codes, measure.column(values[order]), pa.array(why[order].tolist(), pa.string())], marked)
+    texts = [pa.array(column[order].tolist(), pa.string()) for column in (why, others)]
+    return _csv(header, [*codes, measure.column(values[order], known[order]), *texts], marked)
+
+
+def read_together(said: bytes, universe: Universe, facts: TogetherFacts, *, marked: bool = False) -> Together:
+    """The cells of an exposed.csv that are exposed together with earlier releases. Raise ValueError if it is none."""
+    rows = [list(map(unmark, row)) if marked else row for row in csv.reader(io.StringIO(said.decode(), newline=""))]
+    chosen = [row for row in rows[1:] if row[-1:] != [""]]
+    columns = [column.to_pylist() for column in universe.frame().columns] if chosen else []
+    number = {codes: cell for cell, codes in enumerate(zip(*columns, strict=True))}
+    if not all(tuple(row[:-3]) in number for row in chosen):
+        raise ValueError
+    found = [(number[tuple(codes)], value, why) for *codes, value, why, _ in chosen]
+    found.sort(key=lambda row: row[2] != STRUCTURE)  # in the order of the table otherwise
+    fixed, pinned = ([cell for cell, _, given in found if given == why] for why in (STRUCTURE, VALUES))
+    values = tuple(int(value) if value else None for _, value, _ in found)
+    return Together(facts, np.array(fixed, dtype=np.int64), np.array(pinned, dtype=np.int64), values)
 
 
 def fixed_csv(exposure: Exposure, *, marked: bool = False) -> bytes:
-    """The cells that the kept totals fix, by their codes, before anything is published: it holds no count."""
-    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(exposure.fixed)).columns, marked)
+    """The cells that the kept totals fix, alone or with earlier releases, by their codes, before anything is published: without counts."""
+    cells = exposure.fixed if exposure.together is None else np.union1d(exposure.fixed, exposure.together.fixed)
+    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(cells)).columns, marked)
 
 
 def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) -> bytes:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from holdfast.card.parts import IDENTIFIER_PATTERN, MAX_IDENTIFIER, is_day
 from holdfast.errors import InvalidParameter
+from holdfast.exposure.joint import PublishedTotals
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.values import name_of
 from holdfast.randomness.vault import STREAM_VERSION
@@ -25,6 +26,17 @@ UNNAMED = "unnamed"
 IDENTIFIER_RULE = f"up to {MAX_IDENTIFIER} letters, digits, '.', '_' or '-', the first a letter or digit"
 
 _IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """An earlier release of the data set as it was published."""
+
+    totals: PublishedTotals
+    digest: str
+    """SHA-256 of its card, which a ledger has recorded too."""
+    whole: bool
+    """Whether it is a table of counts, not of real-valued answers."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,8 @@ class Order:
     """Who approved it."""
     disjoint: Disjoint | None = None
     """Earlier releases of the data set with which it shares no person, and why."""
+    beside: tuple[Beside, ...] = ()
+    """Earlier releases of which the published values are known: what they and this one expose together is computed with these."""
 
     def __post_init__(self) -> None:
         if self.allow_exposed is not None:
@@ -54,6 +68,9 @@ class Order:
         for what, value in (("office", self.office), ("approver", self.approver)):
             if value is not None:
                 name_of(value, what)
+        names = [self.release_id, *(given.totals.name for given in self.beside)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InvalidParameter(f"The release {twice[0]!r} is named twice. Name each earlier release once, and not the new one.")
         if self.disjoint is not None and self.release_id in self.disjoint.releases:
             raise InvalidParameter(f"{self.release_id!r} is this release itself. Leave it out of disjoint.", field=DISJOINT)
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -43,7 +44,7 @@ from holdfast.publication.booking import (
     secret_from_environment,
 )
 from holdfast.publication.folder import Output, try_to_write
-from holdfast.publication.history import charge_facts
+from holdfast.publication.history import charge_facts, find_together, with_earlier
 from holdfast.publication.listings import fixed_csv, name_totals
 from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
@@ -78,6 +79,7 @@ def release(
     office: str | None = None,
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
+    beside: Iterable[Publication] = (),
     progress: Progress | None = None,
 ) -> Publication:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
@@ -101,7 +103,9 @@ def release(
                  with a test key, unless a ledger is given, which refuses it.
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
-                 releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
+                 releases connect them; ids and reason are on card and statement. `beside` are earlier releases of the data set, read from
+                 their folders by hf.load: what their published totals and those of this one tell together is computed from them; of the
+                 other releases in the ledger only which totals they keep is known. `progress` is called with (cells done, cells in all).
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if not isinstance(table, Table):
@@ -113,7 +117,16 @@ def release(
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
     check_allow_exposed(allow_exposed)
-    order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
+    order = Order(
+        UNNAMED if release_id is None else release_id,
+        date,
+        None,
+        allow_exposed,
+        office,
+        approver,
+        declared,
+        tuple(given.as_earlier for given in beside),
+    )
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
     check_recorded(order, account)
     check_mechanism(mechanism, "A release")
@@ -157,7 +170,8 @@ def plan_release(
     made = prepare(Facts.of(Declarations.of(table), keep), mechanism, progress, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
-    return made
+    others = () if account is None else account.ledger.account(account.dataset).releases.values()
+    return with_earlier(made, others, order)
 
 
 def draw(
@@ -237,6 +251,7 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
     for values in totals:
         values.setflags(write=False)
     exposure = exposure_after(plan.drawing.channel, totals, counts)
+    exposure = replace(exposure, together=find_together(plan, exposure, order.release_id, totals))
     shown = None
     private = bound.subkey.is_private
     if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters
@@ -252,18 +267,20 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
 def check_acknowledged(exposure: Exposure, allowed: int | None, beside: Path | None = None, *, marked: bool = False) -> None:
     """Raise NotAcknowledged if the kept totals fix another number of cells than is allowed: before anything is drawn or charged.
 
-    Counted are the cells that the kept totals fix whatever their values are. Identities fix cells too, and expose nothing, so these are not
-    counted. What the values of the totals pin is known after the draw only: it is counted apart, on card, pages and in exposed.csv.
+    Counted are the cells that the kept totals fix whatever their values are, alone or with those of earlier releases. Identities fix
+    cells too, and expose nothing, so these are not counted. What the values of the totals pin is known after the draw only: it is counted
+    apart, on card, pages and in exposed.csv.
 
     Given:       `allowed`, None for any number; the folder that would be written, beside which the list of the cells goes, with formulas
                  marked if so.
     Guarantees:  depends on the kept constraints and the list of cells alone. The list holds codes, no counts; no other file is touched.
     """
-    cells = len(exposure.fixed)
+    cells = exposure.to_acknowledge
     if allowed is None or cells == allowed:
         return
     listed = None if beside is None or not cells else _write_list(beside, fixed_csv(exposure, marked=marked))
-    told = not_acknowledged_sentences(cells, allowed, undecided_sentence(exposure.facts()), listed)
+    said = [undecided_sentence(exposure.facts()), "" if exposure.together is None else exposure.together.facts.text]
+    told = not_acknowledged_sentences(cells, allowed, " ".join(filter(None, said)), listed)
     raise NotAcknowledged(told, field=ALLOW_EXPOSED, details={"exposed": cells, "allowed": allowed, "list": listed})
 
 

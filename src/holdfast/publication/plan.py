@@ -6,9 +6,9 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from holdfast.card.card import (
     PlanInfo,
     SamplerGroup,
     SamplerInfo,
+    TogetherInfo,
     UndecidedInfo,
     ZerosInfo,
     ZerosStatus,
@@ -46,6 +47,8 @@ from holdfast.laws import LevelGaussian, Reads
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
+from holdfast.publication.history import Earlier, with_earlier
+from holdfast.publication.order import Order
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
@@ -64,6 +67,9 @@ from holdfast.wording.exposure import (
 from holdfast.wording.guarantee import guarantee_info
 from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
+
+if TYPE_CHECKING:
+    from holdfast.publication.publication import Publication
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +116,8 @@ class Plan:
     exposure: Exposure
     disjoint: Disjoint | None = None
     """Releases of the data set with which it would be declared to share no person; the ledger decides whether it takes that."""
+    earlier: Earlier = field(default_factory=Earlier)
+    """The releases of the data set before it, as far as they are known."""
 
     @property
     def facts(self) -> Facts:
@@ -322,7 +330,7 @@ class Plan:
             yield "Advice", mechanism_advice(self.mechanism.name)
 
     def __repr__(self) -> str:
-        exposed = len(self.exposure.fixed) + len(self.exposure.cells_exposed_by_totals)
+        exposed = len(self.exposure.cells)
         return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
@@ -331,16 +339,19 @@ class Plan:
 
 def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:
     """How many cells are published exactly and why, with a few names."""
-    fixed, pinned, columns = exposure.fixed, exposure.cells_exposed_by_totals, guarantee.exposed.columns
+    fixed, pinned, columns, jointly = exposure.fixed, exposure.cells_exposed_by_totals, guarantee.exposed.columns, exposure.together
+    more = [] if jointly is None else [jointly.fixed, jointly.pinned]
+    text = exposed_sentences(exposure.facts(), exposure.to_acknowledge > len(fixed)) if guarantee.keyed is None else KEYED
     return ExposedInfo(
-        cells=len(fixed) + len(pinned),
+        cells=len(exposure.cells),
         by_structure=len(fixed),
         by_values=len(pinned),
-        names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned])[:NAMES_SHOWN]),
+        names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned, *more])[:NAMES_SHOWN]),
         columns=tuple(columns),
         undecided=len(exposure.undecided),
         open=tuple(UndecidedInfo(**asdict(found)) for found in exposure.facts().open),
-        text=(exposed_sentences(exposure.facts()) if guarantee.keyed is None else KEYED) + columns_sentence(columns),
+        together=None if jointly is None else TogetherInfo(**asdict(jointly.facts)),
+        text=" ".join(filter(None, (text + columns_sentence(columns), "" if jointly is None else jointly.facts.text))),
     )
 
 
@@ -376,20 +387,23 @@ def plan(
     *,
     published_totals: Any = None,
     disjoint: Mapping[str, Any] | None = None,
+    beside: Iterable[Publication] = (),
     progress: Progress | None = None,
 ) -> Plan:
     """Everything about a release that can be known without its counts.
 
     Given:       a table, of which only the declarations are read, or a universe; the kept constraints; a mechanism. `published_totals`, one
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
-                 negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `progress` is called with (pairs done,
-                 pairs in all) where Markov chains are assessed, which may take minutes.
+                 negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `beside` are earlier releases of
+                 the data set, read from their folders by hf.load: what they and this one expose together is in the plan. `progress` is
+                 called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)
     facts = Facts.of(Declarations.of(table), keep)
     declared = None if disjoint is None else Disjoint.read(disjoint)
-    return prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
+    made = prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
+    return with_earlier(made, (), Order(beside=tuple(given.as_earlier for given in beside)))
 
 
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
@@ -474,9 +488,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     return replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(found.undecided, alone))
 
 
-def _find_exposure(
-    channel: Channel, totals: Sequence[NDArray[np.int64]] | None, table: NDArray[np.int64] | None = None
-) -> Exposure:
+def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None, table: NDArray[np.int64] | None = None) -> Exposure:
     """What the kept totals expose. Answers may have any value: what the totals are pins none of them."""
     facts, layout = channel.facts, channel.layout
     if not facts.measure.nonnegative:

@@ -37,14 +37,15 @@ from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import count_of, html_table, shorten
-from holdfast.errors import IdenticalRelease
+from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
+from holdfast.exposure.joint import PublishedTotals
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map, map_request
-from holdfast.publication.order import KeptRow, Order
+from holdfast.publication.order import Beside, KeptRow, Order
 from holdfast.publication.plan import Plan, exposed_info
 from holdfast.publication.plots import Plot
 from holdfast.publication.view import PublicationView, check_folder_view, make_view
@@ -269,6 +270,10 @@ class Folder:
 
     card: Card
     kept_rows: Sequence[KeptRow]
+    digest: str
+    """SHA-256 of its card."""
+    exposed: bytes
+    """The content of exposed.csv."""
     area_map: bytes | None
     """The map file, where there is one."""
 
@@ -321,6 +326,15 @@ class Publication(Frames):
         if isinstance(self.source, Folder):
             return self.source.kept_rows
         return name_totals(self.plan.facts.kept, self.totals)
+
+    @property
+    def as_earlier(self) -> Beside:
+        """What a later release of the data set asks of this one, which was read from its folder."""
+        if not isinstance(self.source, Folder):
+            raise InvalidParameter(f"{self.id!r} was drawn here. Save it, and give it as hf.load reads it from its folder.")
+        facts, values = self.plan.facts, tuple(total for _, _, total in self.kept_rows)
+        totals = PublishedTotals(self.id, facts.universe, tuple(facts.constraints), values if facts.measure.nonnegative else None)
+        return Beside(totals, self.source.digest, facts.measure.whole)
 
     @cached_property
     def card(self) -> Card:

@@ -23,10 +23,11 @@ from holdfast.card.parts import ViewInfo, measure_of
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
+from holdfast.exposure.facts import TogetherFacts
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
+from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, read_together, shown_rows
 from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import decide_exposure, exposure_after, prepare
@@ -120,8 +121,8 @@ def card_problems(again: Publication, solution: Ints | None) -> Iterator[str]:
     made = make_card(again.plan, again.exposure, given.release, given.kept.revision, given.software).to_dict()
     for name in ("files", "signature", *(() if solution is not None else ("exposed",))):
         del made[name], said[name]
-    if given.release.allow_exposed not in (None, len(again.exposure.fixed)):
-        yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {len(again.exposure.fixed)} cells"
+    if given.release.allow_exposed not in (None, fixed := again.exposure.to_acknowledge):
+        yield f"card.json: release.allow_exposed is {given.release.allow_exposed}; the kept totals fix {fixed} cells"
     if given.release.disjoint is not None and given.release.ledger is None:
         yield "card.json: release.disjoint names releases of a ledger; release.ledger names none"
     for path, here, there in _differences(said, made, ()):
@@ -181,7 +182,7 @@ def exposed_problems(again: Publication, solution: Ints | None, said: bytes) -> 
         right = exposed_csv(again.exposure, solution, again.table.count_name, again.table.measure, marked=again.card.marks_formulas) == said
     else:
         listed = csv.reader(io.StringIO(said.decode(), newline=""))
-        right = sum(line[-1] == STRUCTURE for line in listed) == len(again.exposure.fixed)
+        right = sum(line[-2:] == [STRUCTURE, ""] for line in listed) == len(again.exposure.fixed)
     if not right:
         yield f"{EXPOSED_FILE} is not what the kept totals expose"
 
@@ -252,6 +253,9 @@ def recompute(folder: Folder, universe: Universe, counts: Ints, published: Bools
         plan = decide_exposure(plan, totals)
     solution = counts if mechanism.publishes_cells else _some_table(facts.lattice, plan.facts.published_totals or ())
     exposure = plan.exposure if solution is None else exposure_after(plan.drawing.channel, totals, solution)
+    if card.exposed.together is not None:  # of earlier releases nothing is at hand: what the folder says of them is taken as it is
+        said_together = TogetherFacts(**dict(card.exposed.together))
+        exposure = replace(exposure, together=read_together(folder.exposed, cells, said_together, marked=card.marks_formulas))
     shown = None if mechanism.publishes_cells else published
     table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.measure)
     return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, folder), solution

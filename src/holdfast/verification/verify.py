@@ -28,7 +28,7 @@ from holdfast.invariants.constraints import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
-from holdfast.publication.folder import has_formulas
+from holdfast.publication.folder import card_digest, has_formulas
 from holdfast.publication.given_files import (
     CARD,
     CELL_KEY_CARD,
@@ -192,7 +192,8 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[P
     if found:
         _fail(found)
     area_map = _content(place, card, MAP_FILE) if MAP_FILE in card.files else None
-    again, solution = _recompute_promise(Folder(card, _plain(lines), area_map), made, published)
+    read = Folder(card, _plain(lines), card_digest(place) or "", _content(place, card, EXPOSED_FILE), area_map)
+    again, solution = _recompute_promise(read, made, published)
     if found := list(_recomputed_problems(place, again, solution, frames)):
         _fail(found)
     return again, solution

@@ -15,13 +15,13 @@ from holdfast.tables.labels import Labels
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 
-def not_acknowledged_sentences(cells: int, allowed: int, undecided: str, listed: str | None) -> str:
-    """Why a release is refused that would publish another number of true counts than was allowed. `listed` names the file of the cells."""
+def not_acknowledged_sentences(cells: int, allowed: int, more: str, listed: str | None) -> str:
+    """Why a release is refused that would publish another number of true counts than was allowed, with more of it; the file of the cells."""
     if not cells:
         return f"The kept totals fix no cell, and allow_exposed says {allowed}. Check the table and the kept totals, or leave the line out."
     noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells:,} cells", "them")
     said = f"allow_exposed says {allowed}" if allowed else "nothing says that this is allowed"
-    more = f" {undecided}" if undecided else ""
+    more = more and f" {more}"
     where = "" if listed is None else f" {listed!r} lists {them}."
     return (
         f"{noun} would be published, whatever the noise, because the kept totals fix {them}; {said}. Nothing was charged.{where}{more} "
@@ -46,9 +46,9 @@ KEYED = "No total is kept, so no total fixes a cell. Empty cells stay 0, and the
 """What plans and cards say under the cell key method, where no total fixes a cell but noise of 0 is possible."""
 
 
-def exposed_sentences(facts: ExposedAlone) -> str:
-    """How many cells one release publishes exactly, and whether there may be more once the values of the totals are public."""
-    said = structure_sentences(facts)
+def exposed_sentences(facts: ExposedAlone, more: bool = False) -> str:
+    """How many cells one release publishes exactly, and whether values can expose others; `more`: earlier releases and it fix more."""
+    said = structure_sentences(facts, more)
     return said if facts.values_known else f"{said} {VALUES_LATER}"
 
 
@@ -69,7 +69,7 @@ def named_sentences(names: Sequence[str], cells: int) -> list[str]:
     return [f"By name: {'; '.join(names)}." if len(names) == cells else f"Among them: {'; '.join(names)}."]
 
 
-def structure_sentences(facts: ExposedAlone) -> str:
+def structure_sentences(facts: ExposedAlone, more: bool = False) -> str:
     """What is known of it so far."""
     fixed, pinned = facts.fixed, facts.pinned
     out = []
@@ -85,7 +85,13 @@ def structure_sentences(facts: ExposedAlone) -> str:
             f"{other} can be computed by anyone, whatever the noise."
         )
     if not out:
-        nothing = "No cell is published exactly." if facts.values_known else "No cell is fixed by the structure of the kept totals."
+        nothing = (
+            "This release alone publishes no cell exactly."
+            if more
+            else "No cell is published exactly."
+            if facts.values_known
+            else "No cell is fixed by the structure of the kept totals."
+        )
         out.append("No cell was found that is published exactly." if facts.undecided else nothing)
     return " ".join(filter(None, (*out, undecided_sentence(facts))))
 
