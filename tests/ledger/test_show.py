@@ -21,7 +21,7 @@ def small(tmp_path: Path) -> Ledger:
 
 def exposes(fixed: int, *together: NewCells) -> dict[str, Any]:
     joint = JointFacts(("counties-v1", "counties-v4"), fixed=together, complete=True) if together else None
-    return ReleaseExposure(ExposedAlone(fixed, 0, True, False, False), joint).to_fields()
+    return ReleaseExposure(ExposedAlone(fixed, 0, (), 0, False), joint).to_fields()
 
 
 def fits(text: str) -> bool:

@@ -176,6 +176,6 @@ class TestPython:
 
     def test_a_search_that_was_cut_says_so(self) -> None:
         found = hf.plan(GEOGRAPHY, KEEP, LAPLACE).exposure
-        object.__setattr__(found, "complete", False)
-        with pytest.raises(NotAcknowledged, match="There may be more cells"):
+        object.__setattr__(found, "undecided", np.array([0, 1]))
+        with pytest.raises(NotAcknowledged, match="For 2 cells it is not decided whether the kept totals give them away"):
             check_acknowledged(found, 0)

@@ -97,12 +97,10 @@ class TestWords:
     def test_an_observed_universe_and_incomplete_exposure(self, snapshot: Snapshot) -> None:
         snapshot(read(table__universe="observed", **INCOMPLETE).lines_beyond(read()))
 
-    @pytest.mark.parametrize(
-        ("cells", "told"), [(0, "none was found; there may be some"), (2, "the kept totals fix them; there may be more")]
-    )
-    def test_a_number_of_exposed_cells_that_may_be_too_small_says_so(self, cells: int, told: str) -> None:
-        assert told in read(**INCOMPLETE | {"exposed__cells": cells}).text
-        assert "there may be" not in read(exposed__cells=cells).text
+    @pytest.mark.parametrize("cells", [0, 2])
+    def test_a_number_of_exposed_cells_that_may_be_too_small_says_so(self, cells: int) -> None:
+        assert "not decided for 3 cells" in read(**INCOMPLETE | {"exposed__cells": cells}).text
+        assert "not decided" not in read(exposed__cells=cells).text
 
 
 FREE: dict[str, Any] = {

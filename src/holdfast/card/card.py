@@ -262,8 +262,11 @@ class ExposedInfo(CardPart):
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
     names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
+    rule: Count = Field(description="Version of the rule that decides which cells the published values pin.")
     undecided: Count = Field(description="Number of cells of which it was not decided within the stated work whether they are exposed.")
-    open: tuple[UndecidedInfo, ...] = Field(description="The largest classes of undecided cells, with their bounds.")
+    open: Annotated[tuple[UndecidedInfo, ...], Strict(False)] = Field(
+        description="The largest classes of undecided cells, with their bounds."
+    )
     together: TogetherInfo | None = Field(description="What it exposes together with earlier releases; null if none were looked at.")
     text: Text = Field(description="What is exposed, in a sentence.")
 

@@ -42,6 +42,7 @@ from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import RULE, zero_cells
+from holdfast.exposure.pins import RULE as PIN_RULE
 from holdfast.invariants.constraints import Constraint
 from holdfast.laws import LevelGaussian, Reads
 from holdfast.ledger.disjoint import Disjoint
@@ -348,6 +349,7 @@ def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:
         by_values=len(pinned),
         names=tuple(exposure.universe.cell_name(int(cell)) for cell in np.concatenate([fixed, pinned, *more])[:NAMES_SHOWN]),
         columns=tuple(columns),
+        rule=PIN_RULE,
         undecided=len(exposure.undecided),
         open=tuple(UndecidedInfo(**asdict(found)) for found in exposure.facts().open),
         together=None if jointly is None else TogetherInfo(**asdict(jointly.facts)),

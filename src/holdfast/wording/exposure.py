@@ -16,7 +16,7 @@ from holdfast.wording.catalogue import ENGLISH, Sentences
 
 
 def not_acknowledged_sentences(cells: int, allowed: int, more: str, listed: str | None) -> str:
-    """Why a release is refused that would publish another number of true counts than was allowed, with more of it; the file of the cells."""
+    """Why a release is refused that would publish more or fewer true counts than were allowed, and `more` of it; which file lists them."""
     if not cells:
         return f"The kept totals fix no cell, and allow_exposed says {allowed}. Check the table and the kept totals, or leave the line out."
     noun, them = ("The true count of 1 cell", "it") if cells == 1 else (f"The true counts of {cells:,} cells", "them")
