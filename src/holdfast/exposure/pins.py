@@ -6,7 +6,7 @@ Cells with equal columns form a class. Of a class of several cells only a sum of
 (b) a network, where the sums are two laminar families: one table decides all cells, by strong components and bridges;
 (c) linear programmes in integers, with a search for whole tables after them, as far as the stated work goes.
 
-[theory: what kept totals pin] has the proofs. The answer is a function of the sums alone: no floating point, no clock, no table.
+[theory R26] has the proofs. The answer is a function of the sums alone: no floating point, no clock, no table.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ ONLY_SIGNED = (
     "release.disjoint",
     "release.signer",
     "release.allow_exposed",
+    "exposed.together",
     "table.name",
     "table.universe",
     "table.hierarchies.levels",
