@@ -102,7 +102,7 @@ FILES: dict[str, tuple[type[Section], Pair]] = {
                 "revises",
                 "revises_signer",
             },  # id is release_id, per an argument of mechanisms, witness one of ledgers
-            {"table", "keep", "key", "release_id", "progress", "folder", "force"},  # force is an option of the command
+            {"table", "keep", "key", "release_id", "progress", "folder", "force", "beside"},  # force and with are options of the command
         ),
     ),
     "table of counts": (
@@ -207,7 +207,7 @@ def test_what_is_listed_as_belonging_to_one_side_is_there() -> None:
         assert pair.only_python <= python_arguments(*pair.functions).keys()
     for section, pair in FILES.values():
         assert pair.only_command <= section.model_fields.keys()
-        assert pair.only_python - python_arguments(*pair.functions).keys() <= {"table", "mechanism", "disjoint"}
+        assert pair.only_python - python_arguments(*pair.functions).keys() <= {"table", "mechanism", "disjoint", "beside"}
 
 
 def test_the_release_command_and_python() -> None:
@@ -216,6 +216,7 @@ def test_the_release_command_and_python() -> None:
     assert options.pop("force") == arguments["force"]
     assert options.pop("ledger") is None
     assert arguments["ledger"] == EMBEDDED
+    assert options.pop("beside") is None  # --with; in Python no folders, but what was loaded from them
     assert options.keys() == {"run_file", "no_ledger", "resume"}  # no_ledger is ledger=None; only the command resumes
 
 
@@ -247,7 +248,8 @@ def test_a_ledger_that_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_answers_take_the_arguments_of_releases() -> None:
     answers, releases = python_arguments(hf.answer), python_arguments(hf.release)
-    assert releases.keys() - answers.keys() == {"table", "disjoint"}  # answers cannot be declared disjoint
+    # answers cannot be declared disjoint, and earlier ones may be to other questions
+    assert releases.keys() - answers.keys() == {"table", "disjoint", "beside"}
     assert {name: answers[name] for name in releases.keys() & answers.keys() - {"keep"}} == {
         name: releases[name] for name in releases.keys() & answers.keys() - {"keep"}
     }

@@ -243,7 +243,7 @@ class TestTheWholeWay:
         release = answered(keep=[[1, 0, 0, 0, 0, 0]], places=3)
         assert release.table.exposed.tolist() == [True] + [False] * 5
         folder = release.save(tmp_path / "out")
-        assert (folder / "exposed.csv").read_text() == '"answer","value","why"\n"1",0.500,"structure"\n'
+        assert (folder / "exposed.csv").read_text() == '"answer","value","why","with"\n"1",0.500,"structure",""\n'
         hf.verify(folder)
 
     def test_a_changed_value_is_found(self, tmp_path: Path) -> None:

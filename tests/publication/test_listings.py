@@ -94,7 +94,7 @@ class TestKept:
         folder = saved(tmp_path / "out", hf.Table(GEOGRAPHY, COUNTS), [])
         hf.verify(folder)
         assert (folder / "kept.csv").read_text() == '"kept","name","state","county","total"\n'
-        assert (folder / "exposed.csv").read_text() == '"state","county","count","why"\n'
+        assert (folder / "exposed.csv").read_text() == '"state","county","count","why","with"\n'
 
 
 class TestExposed:
@@ -102,9 +102,9 @@ class TestExposed:
         """State C has one county; the total of state B is 0."""
         folder = saved(tmp_path / "out", hf.Table(GEOGRAPHY, COUNTS), [hf.margin("state")])
         assert [tuple(r.values()) for r in rows(folder / "exposed.csv")] == [
-            ("B", "1", "0", "values"),
-            ("B", "2", "0", "values"),
-            ("C", "4", "4", "structure"),
+            ("B", "1", "0", "values", ""),
+            ("B", "2", "0", "values", ""),
+            ("C", "4", "4", "structure", ""),
         ]
         card = json.loads((folder / "card.json").read_text())["exposed"]
         assert (card["cells"], card["by_structure"], card["by_values"]) == (3, 1, 2)
@@ -117,7 +117,10 @@ class TestExposed:
     def test_identities_expose_nothing(self, tmp_path: Path) -> None:
         keep = [hf.margin("state"), hf.identity(hf.subset("state = 'B' and county = 1"))]
         folder = saved(tmp_path / "out", hf.Table(GEOGRAPHY, np.array([5, 1, 2, 0, 7, 4])), keep)
-        assert [tuple(r.values()) for r in rows(folder / "exposed.csv")] == [("B", "2", "7", "structure"), ("C", "4", "4", "structure")]
+        assert [tuple(r.values()) for r in rows(folder / "exposed.csv")] == [
+            ("B", "2", "7", "structure", ""),
+            ("C", "4", "4", "structure", ""),
+        ]
         hf.verify(folder)
 
     def test_suppressed_cells(self, tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ class TestVerify:
         ("name", "old", "new", "words"),
         [
             ("exposed.csv", '"values"', '"structure"', r"exposed\.csv is not what the kept totals expose"),
-            ("exposed.csv", '"B","1",0,"values"\n', "", r"exposed\.csv is not what the kept totals expose"),
+            ("exposed.csv", '"B","1",0,"values",""\n', "", r"exposed\.csv is not what the kept totals expose"),
             ("exposed.csv", '"C","4",4,', '"C","4",5,', r"exposed\.csv is not what the kept totals expose"),
             ("kept.csv", '"state=A","A"', '"state=A","B"', r"kept\.csv does not list the totals"),
             ("kept.csv", '"state=A","A",', '"state=A","A","1"', r"kept\.csv does not list the totals"),

@@ -480,7 +480,7 @@ def _decide_blocks(kept: Kept, blocks: Blocks, above: Ints, is_open: NDArray[np.
 
 
 def _decide_within(kept: Kept, above: Sequence[Ints], floor: Ints, known: Inequalities, blocks: Blocks | None, work: Work) -> Found:
-    """With upper bounds and inequalities, each with one cell more that takes up what is left of it; a large table by single sums alone."""
+    """Decide with upper bounds and inequalities, each with a slack cell; a large table by single sums alone."""
     from scipy.sparse import csr_array, vstack
 
     cells = len(floor)

@@ -68,7 +68,7 @@ class ExposedCells:
     undecided: Ints
     """Not decided within the stated work: they may be exposed."""
     bounds: tuple[Ints, Ints] | None = None
-    """What the published values tell of every cell of the table; None where none are known."""
+    """Bounds of every cell of the table from the published values; None where none are known."""
 
     def names(self) -> Iterator[str]:
         """The new cells, as a person names them."""

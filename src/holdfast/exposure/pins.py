@@ -58,7 +58,7 @@ class Sums:
         """All rows of a table."""
         given = list(zip(rows, totals, strict=True))
         families = [(one.group, sums) for one, sums in given if isinstance(one, RowFamily)]
-        return cls(cells, families, *_stacked([(one.matrix, sums) for one, sums in given if isinstance(one, LinearRows)]))
+        return cls(cells, families, *_stack_rows([(one.matrix, sums) for one, sums in given if isinstance(one, LinearRows)]))
 
     @classmethod
     def within(cls, rows: Sequence[Rows], table: Ints, cells: Ints) -> Self:
@@ -76,10 +76,10 @@ class Sums:
             np.add.at(sums, local[group >= 0], table[cells][group >= 0])
             if len(sums):
                 families.append((local, sums))
-        return cls(len(cells), families, *_stacked(linear))
+        return cls(len(cells), families, *_stack_rows(linear))
 
 
-def _stacked(linear: Sequence[tuple[csr_array, Ints]]) -> tuple[csr_array | None, Ints]:
+def _stack_rows(linear: Sequence[tuple[csr_array, Ints]]) -> tuple[csr_array | None, Ints]:
     from scipy.sparse import csr_array, vstack
 
     if not linear:

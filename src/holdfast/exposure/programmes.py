@@ -125,7 +125,7 @@ class _Tableau:
 
 
 def _first_corner(matrix: Ints, totals: Ints, work: Work) -> _Tableau:
-    """Any corner, from one cell more for each row, which all leave the basis; rows that follow from others go."""
+    """Return a corner: helper cells, one for each row, all leave the basis; rows that follow from others go."""
     rows, cells = matrix.shape
     begun: Whole = np.column_stack([matrix, totals]) * np.where(totals < 0, -1, 1)[:, None]
     if int(np.abs(begun).max(initial=0)) >= MOST_IN_64_BITS:
@@ -226,7 +226,7 @@ def _table_within(matrix: Ints, totals: Ints, lower: Ints, upper: Ints, work: Wo
         begun, work.tables = begun + 1, work.tables - 1
         if begun > work.each or work.tables < 0:
             raise Exhausted
-        found = _tightened(matrix, totals, *stack.pop())
+        found = _tighten_rows(matrix, totals, *stack.pop())
         if found is None:
             continue
         low, high = found
@@ -244,7 +244,7 @@ def _table_within(matrix: Ints, totals: Ints, lower: Ints, upper: Ints, work: Wo
     return None
 
 
-def _tightened(matrix: Ints, totals: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints] | None:
+def _tighten_rows(matrix: Ints, totals: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints] | None:
     """Bounds carried through every row until nothing changes, in Python's integers; None where they leave no table."""
     low, high = lower.tolist(), upper.tolist()
     rows = [([(int(c), row[c].item()) for c in np.flatnonzero(row)], int(total)) for row, total in zip(matrix, totals, strict=True)]

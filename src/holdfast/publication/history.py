@@ -122,8 +122,8 @@ def find_together(plan: Plan, alone: Exposure, name: str, totals: Sequence[Ints]
     facts = None if joint is None else joint.facts
     text = " ".join(together_sentences(ReleaseExposure(alone.facts(), facts, left_out)))
     none = np.zeros(0, dtype=np.int64)
-    if joint is None or facts is None or joint.fixed is None:
-        return Together(TogetherFacts((), 0, 0, text), none, none)
+    if joint is None or facts is None or joint.fixed is None or facts.of_answers:  # answers may be to other questions: told, not counted
+        return Together(TogetherFacts(() if facts is None or facts.why_not is not None else facts.releases[:-1], 0, 0, text), none, none)
     own = None if joint.pinned is None else joint.pinned[-1]
     fixed = np.setdiff1d(joint.fixed[-1].new, alone.cells)
     pinned = none if own is None else np.setdiff1d(own.new, np.concatenate([fixed, alone.cells]))

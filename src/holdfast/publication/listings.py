@@ -156,7 +156,7 @@ def exposed_csv(
 
 
 def read_together(said: bytes, universe: Universe, facts: TogetherFacts, *, marked: bool = False) -> Together:
-    """The cells of an exposed.csv that are exposed together with earlier releases. Raise ValueError if it is none."""
+    """The cells of an exposed.csv that are exposed together with earlier releases. Raise ValueError if a row names no cell."""
     rows = [list(map(unmark, row)) if marked else row for row in csv.reader(io.StringIO(said.decode(), newline=""))]
     chosen = [row for row in rows[1:] if row[-1:] != [""]]
     columns = [column.to_pylist() for column in universe.frame().columns] if chosen else []
