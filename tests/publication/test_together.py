@@ -183,5 +183,5 @@ class TestFolders:
         shutil.copytree(tmp_path / "parts", forged)
         listed = (forged / "exposed.csv").read_bytes() + b'"b",4,"values","whole"\n'
         (forged / "exposed.csv").write_bytes(listed)
-        with pytest.raises(VerificationFailed, match="exposed.csv"):
+        with pytest.raises(VerificationFailed, match=r"exposed\.csv"):
             hf.verify(forged)

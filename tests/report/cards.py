@@ -37,8 +37,8 @@ HOSTILE = [
 INCOMPLETE: dict[str, Any] = {
     "exposed__undecided": 3,
     "exposed__open": [{"cells": 3, "at_least": 0, "at_most": 2, "name": "state=11, county=002"}],
-    "exposed__text": "1 cell is published exactly because the kept totals fix it. For 3 cells it is not decided whether the kept totals give "
-    "them away: 3 cells between 0 and 2 (such as state=11, county=002).",
+    "exposed__text": "1 cell is published exactly because the kept totals fix it. For 3 cells it is not decided whether the kept totals "
+    "give them away: 3 cells between 0 and 2 (such as state=11, county=002).",
 }
 """Changes of a card: the words of the card say it, and pages do not say it again."""
 

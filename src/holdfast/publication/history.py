@@ -160,7 +160,8 @@ def _join_earlier(
         n: beside[n].totals if n in beside else given for n, given in held.items()
     }
     joined, large = _latest([given for given in known.values() if given is not None])
-    values = None if totals is None or not own.measure.nonnegative else tuple(np.concatenate([np.zeros(0, np.int64), *totals]).tolist())
+    told = totals is not None and own.measure.nonnegative and bool(beside)  # its own values alone tell nothing more
+    values = None if totals is None or not told else tuple(np.concatenate([np.zeros(0, np.int64), *totals]).tolist())
     together, apart = _join_exposures(joined, PublishedTotals(name, own.universe, own.constraints, values)) if joined else (None, [])
     not_held = tuple(n for n, given in known.items() if given is None)
     obstacles = ((not_held, Obstacle.NOT_HELD), (answers, Obstacle.ANSWERS))
