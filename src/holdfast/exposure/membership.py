@@ -57,7 +57,7 @@ def fixed_sums(rows: RowSet, labels: Ints, count: int, axes: frozenset[str] | No
         inside = {axis for axis in axes if rows.sizes[axis] > 1}
         fixed = any(inside <= kept for kept in rows.axes if kept is not None)
         return np.full(count, fixed), np.zeros(count, dtype=np.bool_)
-    class_of, classes, some_cell = _classes(rows)
+    class_of, classes, some_cell = equal_columns(rows)
     low, high = np.full(classes, count, dtype=np.int64), np.full(classes, -1, dtype=np.int64)
     np.minimum.at(low, class_of, labels)
     np.maximum.at(high, class_of, labels)
@@ -80,7 +80,7 @@ def fixed_sums(rows: RowSet, labels: Ints, count: int, axes: frozenset[str] | No
     return ~out[:-1] & ~undecided[:-1], ~out[:-1] & undecided[:-1]
 
 
-def _classes(rows: RowSet) -> tuple[Ints, int, Ints]:
+def equal_columns(rows: RowSet) -> tuple[Ints, int, Ints]:
     """(class of each cell, number of classes, a cell of each): cells with equal columns share a class."""
     keys, radices = list(rows.families), [count + 1 for count in rows.counts]
     if rows.linear is not None:

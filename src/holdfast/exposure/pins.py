@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals
+from holdfast.exposure.membership import RowSet, equal_columns
 from holdfast.exposure.programmes import Work, programme_bounds
 from holdfast.invariants.rows import LinearRows, RowFamily, Rows
 from holdfast.lattices.shapes.shape import UNBOUNDED
@@ -36,8 +37,8 @@ RULE = 1
 """Version of the rule: which cells are decided is a function of the rows and their sums under one version of it."""
 MOST_PAIRS = 50_000_000
 """Pairs of sums with a common class, up to which two laminar families are looked for."""
-MOST_SETS = 200
-"""Linear rows up to which those with equal coefficients are taken as sets."""
+MOST_SETS = 10_000_000
+"""Linear rows times cells, up to which rows with equal coefficients are taken as sets."""
 MOST_FLOW = 2**31 - 1
 """Largest sum for which the network is used: SciPy counts flow in 32 bits."""
 
@@ -90,7 +91,8 @@ def _stack_rows(linear: Sequence[tuple[csr_array, Ints]]) -> tuple[csr_array | N
 def decide(sums: Sums, work: Work | None) -> Found | None:
     """Return bounds of every cell, equal where it is pinned, and which cells stay undecided. Without work, None where (a) and (b) fail."""
     sums = _sets_apart(sums)
-    class_of, count, some = _classes(sums)
+    groups, counts = [group for group, _ in sums.families], [len(totals) for _, totals in sums.families]
+    class_of, count, some = equal_columns(RowSet(sums.cells, groups, counts, [], sums.linear, None))
     several = np.bincount(class_of, minlength=count) > 1
     linear = None if sums.linear is None else sums.linear.tocsc()[:, some].tocsr()
     of_classes = Sums(count, [(group[some], totals) for group, totals in sums.families], linear, sums.values)
@@ -113,7 +115,7 @@ def _decide_classes(sums: Sums, several: Bools, work: Work | None) -> Found | No
 
 def _sets_apart(sums: Sums) -> Sums:
     """Linear rows whose coefficients are all equal, as families of one set each."""
-    if sums.linear is None or sums.linear.shape[0] > MOST_SETS:
+    if sums.linear is None or sums.linear.shape[0] * sums.cells > MOST_SETS:
         return sums
     families, rest = list(sums.families), []
     for row in range(sums.linear.shape[0]):
@@ -129,23 +131,6 @@ def _sets_apart(sums: Sums) -> Sums:
         group[sums.linear.indices[begin:end]] = 0
         families.append((group, np.array([value], dtype=np.int64)))
     return Sums(sums.cells, families, sums.linear[rest] if rest else None, sums.values[rest])
-
-
-def _classes(sums: Sums) -> tuple[Ints, int, Ints]:
-    """(class of each cell, number of classes, a cell of each)."""
-    keys, radices = [group + 1 for group, _ in sums.families], [len(totals) + 1 for _, totals in sums.families]
-    if sums.linear is not None:
-        columns = sums.linear.tocsc()
-        columns.sort_indices()
-        parts = [columns.indptr[i : i + 2] for i in range(sums.cells)]
-        seen: dict[bytes, int] = {}
-        numbers = [seen.setdefault(columns.indices[a:b].tobytes() + columns.data[a:b].tobytes(), len(seen)) for a, b in parts]
-        keys.append(np.array(numbers, dtype=np.int64))
-        radices.append(len(seen))
-    class_of, count = rank_rows([key.astype(np.int32) for key in keys], radices, sums.cells)
-    some = np.empty(count, dtype=np.int64)
-    some[class_of] = np.arange(sums.cells)
-    return class_of, count, some
 
 
 def _as_matrix(sums: Sums) -> tuple[csr_array, Ints]:
