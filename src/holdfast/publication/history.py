@@ -105,12 +105,8 @@ def with_earlier(plan: Plan, releases: Iterable[Reservation], order: Order) -> P
                 "Give the folder as it was published."
             )
     name = THIS if order.release_id == UNNAMED else order.release_id
-    return expose_together(replace(plan, earlier=Earlier(held, order.beside)), name)
-
-
-def expose_together(plan: Plan, name: str, totals: Sequence[Ints] | None = None) -> Plan:
-    """The plan with what it exposes together with earlier releases; `totals`: its own, once they are published."""
-    return replace(plan, exposure=replace(plan.exposure, together=find_together(plan, plan.exposure, name, totals)))
+    plan = replace(plan, earlier=Earlier(held, order.beside))
+    return replace(plan, exposure=replace(plan.exposure, together=find_together(plan, plan.exposure, name, plan.facts.published_totals)))
 
 
 def find_together(plan: Plan, alone: Exposure, name: str, totals: Sequence[Ints] | None = None) -> Together | None:

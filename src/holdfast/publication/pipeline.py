@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -182,19 +182,15 @@ def draw(
     *,
     key: NoiseKey | None = None,
     progress: Progress | None = None,
-    reserved: Callable[[], None] | None = None,
 ) -> Publication:
     """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
 
     Given:       `key`, for a release without account: a test key, or one of the user's own; None takes a fresh one and erases it.
-                 `reserved` is called when the ledger has let the release pass, before anything is drawn.
     Guarantees:  every kept total of the table holds in what is released; no noise and no true count stay behind.
     """
     check_acknowledged(plan.exposure, order.allow_exposed)
     plan = for_table(plan, table)
     booking, bound = begin(plan, table, order, account, key)
-    if reserved is not None:
-        reserved()
     return _draw_release(plan, order, booking, bound, progress)
 
 
@@ -214,7 +210,6 @@ def carry_out(
     *,
     resume: bool = False,
     progress: Progress | None = None,
-    reserved: Callable[[], None] | None = None,
 ) -> str | None:
     """Draw and publish; or, with `resume`, go on where an earlier call was interrupted. Returns the ledger's entry.
 
@@ -226,7 +221,7 @@ def carry_out(
         check_writable(output, plan, order.release_id)
         try_to_write(output.folder, len(plan.facts.universe))
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
-        release = draw(plan, table, order, account, progress=progress, reserved=reserved)
+        release = draw(plan, table, order, account, progress=progress)
         return complete(release.booking, output, release)
     check_resumable(found, resume)
     check_begun_here(found)
@@ -238,8 +233,6 @@ def carry_out(
     check_extras(output, plan)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
-    if reserved is not None:
-        reserved()
     return complete(booking, output, _draw_release(plan, order, booking, bound, progress))
 
 
