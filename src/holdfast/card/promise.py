@@ -70,6 +70,7 @@ class KeyedInfo(CardPart):
         description="The delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; null if count 1 has no noise."
     )
     distance: Text = Field(description="Distance of cell keys from uniform, in total variation, if record keys are; exact.")
+    weighted: bool = Field(description="True if counts with noise were multiplied by the mean weight of their records.")
     other_noise: bool = Field(description="True if the publisher allowed other noise than earlier tables of the same records have.")
 
 

@@ -21,8 +21,6 @@ from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
-from holdfast.cellkey.perturb import Perturbed, perturb
-from holdfast.cellkey.published import Gap
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
@@ -32,7 +30,6 @@ __all__ = [
     "CellKeys",
     "Design",
     "Differencing",
-    "Gap",
     "GapAttack",
     "Interval",
     "KeySpace",
@@ -40,7 +37,6 @@ __all__ = [
     "NoiseLaw",
     "PerturbationRow",
     "PerturbationTable",
-    "Perturbed",
     "Ranges",
     "RecordKeys",
     "SymmetricNoise",
@@ -55,7 +51,6 @@ __all__ = [
     "joint_losses",
     "max_entropy",
     "measured_differencing",
-    "perturb",
     "proposition_3",
     "ranges",
     "read_table",

@@ -9,12 +9,12 @@ from holdfast.channels import Channel, Drawing, Task
 from holdfast.errors import InvariantBroken, OutsideBounds, RequestTooLarge
 from holdfast.randomness import Words
 from holdfast.samplers.protocol import InputSampler
-from holdfast.tables.columns import COUNT_LIMIT
+from holdfast.tables.columns import COUNT_LIMIT, CellKeySums
 
 Ints = NDArray[np.int64]
 
 
-def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
     """Return what is published of a task's blocks, one a row. CONFIDENTIAL input."""
     sampler = drawing.choice(task.shape).sampler
     if isinstance(sampler, InputSampler):
@@ -22,7 +22,7 @@ def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None,
     return counts + sampler.draw(len(task.cells), words)
 
 
-def check_input(channel: Channel, counts: Ints, cell_keys: Ints | None = None) -> None:
+def check_input(channel: Channel, counts: Ints, cell_keys: CellKeySums | None = None) -> None:
     """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
     if channel.layout is not None and not channel.layout.holds(counts):
         raise OutsideBounds(

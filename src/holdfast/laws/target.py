@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Shape
 
@@ -90,7 +91,7 @@ class Target(ABC):
         """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""
         return None
 
-    def check_input(self, counts: NDArray[np.int64], cell_keys: NDArray[np.int64] | None) -> None:
+    def check_input(self, counts: NDArray[np.int64], cell_keys: CellKeySums | None) -> None:
         """Raise if the law is not made for these counts or keys. CONFIDENTIAL input: the message holds no value of it."""
         return
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from holdfast.cellkey.published import FixedNoise
     from holdfast.ledger.releases import Reservation
 
+_OTHER_INPUT = "The release {!r} was begun with another mechanism, table or kept totals. Resume with the same."
 EMBEDDED: Final = "embedded"
 RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None
 """Where a release is recorded: "embedded" for the ledger that is used where none is named, None for nowhere."""
@@ -225,6 +226,9 @@ class Booked(Booking):
     that of what is drawn, by its plan.
     """
 
+    resumes: ClassVar[bool] = True
+    """Whether --resume goes on with it."""
+
     def __init__(self, account: ChargedAccount, reservation: Reservation, identity: str) -> None:
         self.ledger, self.reservation, self._identity = account.open_ledger(), reservation, identity
         self._is_complete = self._is_elsewhere = self._is_checked = False
@@ -303,11 +307,11 @@ class Booked(Booking):
                 self._check_complete(temporary, output)
             put_in_place(temporary, output)
         remove_unfinished(temporary)  # with force: what was there before
-        with after_publication():
+        with after_publication(self.resumes):
             self.ledger.publish(self.reservation)
 
     def close(self) -> None:
-        with after_publication():
+        with after_publication(self.resumes):
             self.ledger.close(self.reservation)
         if self._is_elsewhere:
             raise IdenticalRelease(
@@ -340,6 +344,27 @@ class Booked(Booking):
 
     def __getstate__(self) -> Any:
         self.check_copy()
+
+
+class BookedTables(Booked):
+    """Several tables by the cell key method. Their noise is fixed by the records, so no key is sealed: who was interrupted begins again.
+    The charge can be taken back until the folder is complete.
+    """
+
+    resumes = False
+
+    def stage(self, temporary: Path) -> None:
+        self.reservation = self.ledger.start_drawing(self.reservation)
+        super().stage(temporary)
+
+    def give_up(self) -> None:
+        """Void the release, if nothing of it is complete."""
+        if self.reservation.state == "reserved":
+            with contextlib.suppress(LedgerProblem):
+                self.ledger.void(self.reservation, "stopped before anything was published")
+
+    def output_failure(self, error: OSError, output: Output) -> Exception:
+        return output_problem(error, output.folder)
 
 
 @contextlib.contextmanager
@@ -402,6 +427,34 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
     return Booked(replace(account, ledger=ledger), ledger.start_drawing(made), plan.drawing.channel.identity), bound
 
 
+def begin_tables(plans: Mapping[str, Plan], noise: FixedNoise, release_id: str, account: ChargedAccount | None) -> Booking:
+    """Record a release of several tables by the cell key method, or go on with the same one that was interrupted."""
+    if account is None:
+        return Unbooked()
+    account.ledger.check_witness()
+    first = next(iter(plans.values()))
+    said = charge_facts(first.facts, first.guarantee, None, None)
+    more = {"mechanism": first.mechanism.name, "parameters": first.mechanism.parameters, "others": {"tables": list(plans)}}
+    facts = with_noise(replace(said, software=software(), **more), noise)  # type: ignore[arg-type]
+    found = account.ledger.reservation(account.dataset, release_id)
+    ledger = account.open_ledger()
+    if found is None or found.state == "voided":
+        found = ledger.reserve(
+            account.dataset,
+            release_id,
+            Charge.of(first.guarantee),
+            facts,
+            sealed_key=None,
+            input_digest="cell keys: none",
+            now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            check_earlier=partial(_refuse_other_noise, account.dataset, noise),
+        )
+    check_resumable(found, resume=True)
+    if replace(facts, software=None).to_fields() != replace(found.facts, software=None).to_fields():
+        raise OtherInput(_OTHER_INPUT.format(found.release_id))
+    return BookedTables(replace(account, ledger=ledger), found, "")
+
+
 def _refuse_other_noise(dataset: str, noise: FixedNoise, earlier: list[Reservation]) -> None:
     compare_noise(earlier, dataset, noise)
 
@@ -430,7 +483,7 @@ def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     asked, said = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint), found.facts
     same = ("mechanism", "parameters", "protect", "max_records", "universe", "constraints", "revision_of", "answers", DISJOINT)
     if any(getattr(asked, name) != getattr(said, name) for name in same) or Charge.of(plan.guarantee) != found.charge:
-        raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
+        raise OtherInput(_OTHER_INPUT.format(found.release_id))
 
 
 def check_resumable(found: Reservation, resume: bool) -> None:
@@ -469,10 +522,10 @@ def secret_from_environment() -> bytes | None:
 
 
 def standing(
-    account: ChargedAccount | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()
+    account: ChargedAccount | None, release_id: str, folder: Path, resume: str, ledger: Sequence[str] = (), *, needs_key: bool = True
 ) -> Callable[[], Stands]:
-    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `command`
-    and `ledger`: the command as it was typed, and how its ledger is named in other commands.
+    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `resume`
+    and `ledger`: the command that goes on with it, which may need a sealed key, and how its ledger is named in other commands.
     """
     before = _inode(folder)
 
@@ -484,8 +537,8 @@ def standing(
         state: str | None = None if found is None else found.state
         if found is not None and state == "committed" and holds_release(folder, found):
             state = "published"  # the folder has its name, and the ledger was not told any more
-        able = found is not None and found.sealed_key is not None and found.second_secret is not None
-        sentences = standing_sentences(state, able, command, account.dataset, release_id, ledger)
+        able = not needs_key or (found is not None and found.sealed_key is not None and found.second_secret is not None)
+        sentences = standing_sentences(state, able, resume, account.dataset, release_id, ledger)
         return Stands(sentences, state in ("published", "closed"))
 
     return tell

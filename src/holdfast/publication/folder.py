@@ -137,7 +137,8 @@ def follow_umask(folder: Path, plain: str) -> None:
     """Give a finished folder and its files the rights that new ones get here; the file `plain` was simply made, and has them."""
     mode = (folder / plain).stat().st_mode & 0o777
     for path in folder.iterdir():
-        path.chmod(mode)
+        if path.is_file():
+            path.chmod(mode)
     folder.chmod(mode | (mode & 0o444) >> 2)
 
 

@@ -10,12 +10,14 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from holdfast.cellkey.tabulate import check_names
 from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
@@ -31,6 +33,7 @@ from holdfast.publication.booking import (
     ChargedAccount,
     RecordedIn,
     begin,
+    begin_tables,
     check_begun_here,
     check_recorded,
     check_resumable,
@@ -45,6 +48,7 @@ from holdfast.publication.listings import fixed_csv, name_totals
 from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
 from holdfast.publication.publication import Publication, PublishedTable, check_extras, check_writable, complete
+from holdfast.publication.tables import PartBooking, Publications
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
@@ -53,6 +57,23 @@ from holdfast.wording.exposure import not_acknowledged_sentences
 ALLOW_EXPOSED = "release.allow_exposed"
 
 
+@overload
+def release(
+    table: Mapping[str, Table],
+    keep: Iterable[Constraint],
+    mechanism: Mechanism,
+    key: None = None,
+    ledger: RecordedIn = EMBEDDED,
+    release_id: str | None = None,
+    *,
+    dataset: str | None = None,
+    date: str | None = None,
+    office: str | None = None,
+    approver: str | None = None,
+) -> Publications: ...
+
+
+@overload
 def release(
     table: Table,
     keep: Iterable[Constraint],
@@ -68,7 +89,25 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Publication:
+) -> Publication: ...
+
+
+def release(
+    table: Table | Mapping[str, Table],
+    keep: Iterable[Constraint],
+    mechanism: Mechanism,
+    key: NoiseKey | None = None,
+    ledger: RecordedIn = EMBEDDED,
+    release_id: str | None = None,
+    *,
+    dataset: str | None = None,
+    date: str | None = None,
+    allow_exposed: int = 0,
+    office: str | None = None,
+    approver: str | None = None,
+    disjoint: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Publication | Publications:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     The release is charged now. Call save(), or the charge is lost:
@@ -91,8 +130,11 @@ def release(
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
                  releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
+                 Several tables by name, as `CellKey.tabulate` makes them, are one release by the cell key method: a `Publications`.
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
+    if isinstance(table, Mapping):
+        return _release_tables(table, list(keep), mechanism, ledger, dataset, Order(release_id or UNNAMED, date, None, 0, office, approver))
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
@@ -108,6 +150,27 @@ def release(
     check_mechanism(mechanism, "A release")
     made = plan_release(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
+
+
+def _release_tables(
+    tables: Mapping[str, Table], keep: list[Constraint], mechanism: Mechanism, ledger: RecordedIn, dataset: str | None, order: Order
+) -> Publications:
+    """Several tables as one release: drawn first, since the records fix their noise, then recorded."""
+    check_names(tables)
+    check_mechanism(mechanism, "A release")
+    noise = {name: mechanism.fixed_noise(table) for name, table in tables.items()}
+    fixed = next(iter(noise.values()))
+    if fixed is None:
+        raise InvalidParameter("Only the cell key method releases several tables at once. Release each table by itself.", field="table")
+    if any(other != fixed for other in noise.values()):
+        raise InvalidParameter("The tables have keys of other columns or secrets. Tabulate the same records at once.", field="table")
+    book = find_book(ledger)
+    account = None if book is None else ChargedAccount(book, dataset or next(iter(tables.values())).dataset or UNNAMED)
+    drawn = {name: draw(plan_release(table, keep, mechanism, None, order), table, order) for name, table in tables.items()}
+    booking = begin_tables({name: made.plan for name, made in drawn.items()}, fixed, order.release_id, account)
+    part = PartBooking(booking)
+    about = {name: release_info(order, made.private, booking) for name, made in drawn.items()}
+    return Publications({name: replace(made, about=about[name], source=part) for name, made in drawn.items()}, booking)
 
 
 def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> ChargedAccount | None:
@@ -227,7 +290,7 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
         values.setflags(write=False)
     exposure = exposure_after(plan.drawing.channel, totals, counts)
     shown = None
-    private = bound.subkey.is_private
+    private = bound.subkey.is_private and not (plan.drawing.channel.needs_cell_keys and bound.table.has_test_keys)
     if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.card.card import Card
+from holdfast.card.tables import TableSet
 from holdfast.ledger.chain import read_head
 from holdfast.publication.folder import TEMPORARY
-from holdfast.publication.given_files import CARD, MAX_JSON_BYTES, Unfit, check_json, read_plain
-from holdfast.publication.public_files import file_problems
+from holdfast.publication.given_files import MAX_JSON_BYTES, TABLES, Unfit, check_json, main_file, read_plain
+from holdfast.publication.public_files import file_problems, set_problems
 
 if TYPE_CHECKING:
     from holdfast.ledger.releases import Reservation
@@ -31,9 +32,9 @@ def unfinished_name(entry: str) -> str:
 
 
 def card_digest(folder: Path) -> str | None:
-    """The checksum of the card, which holds those of all other files; None where there is no plain card."""
+    """The checksum of the card, or of the list of tables, which holds those of all other files; None where there is no plain one."""
     try:
-        return hashlib.sha256(read_plain(folder / CARD, MAX_JSON_BYTES)).hexdigest()
+        return hashlib.sha256(read_plain(folder / main_file(folder), MAX_JSON_BYTES)).hexdigest()
     except Unfit:
         return None
 
@@ -46,10 +47,15 @@ def holds_release(folder: Path, reservation: Reservation, identity: str | None =
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
             return False
-        data = read_plain(folder / CARD, MAX_JSON_BYTES)
+        name = main_file(folder)
+        data = read_plain(folder / name, MAX_JSON_BYTES)
         if hashlib.sha256(data).hexdigest() != reservation.checksum:
             return False
         check_json(data)
+        if name == TABLES:
+            listed = TableSet.model_validate_json(data)
+            is_own = (listed.release, listed.ledger) == (reservation.release_id, reservation.head)
+            return is_own and next(set_problems(folder, listed, whole=True), None) is None
         card = Card.from_json(data.decode())
         return _names(card, reservation, identity) and next(file_problems(folder, card), None) is None
     except (OSError, ValueError):  # Unfit and pydantic's errors among them

@@ -1,0 +1,26 @@
+"""Tables by the cell key method in one call, recorded nowhere: what a release of them publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import holdfast as hf
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable
+from holdfast.publication.tables import Publications
+
+
+def release_tables(
+    data: Any, tables: Any, noise: PerturbationTable, *, keys: KeySpace | CellKeys | None = None, ledger: Any = None, **more: Any
+) -> Publications:
+    """The tables as one release; `more` is for the release, the mechanism or the tabulation, by its name."""
+    mechanism = {name: more.pop(name) for name in ("mix", "other_noise", "other_records") if name in more}
+    of_release = {name: more.pop(name) for name in ("release_id", "dataset") if name in more}
+    made = hf.CellKey(table=noise, keys=keys, weighted="weight" in more, **mechanism)
+    return hf.release(made.tabulate(data, tables, **more), [], made, ledger=ledger, **of_release)
+
+
+def perturb(data: Any, tables: Any, noise: PerturbationTable, **more: Any) -> Mapping[str, Any]:
+    """Codes and published counts of each table, as pyarrow.Tables."""
+    made = release_tables(data, tables, noise, **more)
+    return {name: one.table.frame.select([*one.table.cells, one.table.count_name]) for name, one in made.items()}
