@@ -4,17 +4,6 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
-from holdfast.cellkey.attacks import (
-    Averaging,
-    Differencing,
-    GapAttack,
-    averaging,
-    differencing,
-    gap_attack,
-    joint_law,
-    joint_losses,
-    measured_differencing,
-)
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
 from holdfast.cellkey.formats import read_table, write_table
 from holdfast.cellkey.keys import CellKeys, KeySpace
@@ -26,11 +15,8 @@ from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
 
 __all__ = [
-    "Averaging",
     "CellKeys",
     "Design",
-    "Differencing",
-    "GapAttack",
     "Interval",
     "KeySpace",
     "Losses",
@@ -41,16 +27,10 @@ __all__ = [
     "RecordKeys",
     "SymmetricNoise",
     "TableDesign",
-    "averaging",
     "best_gamma",
     "design",
     "design_rows",
-    "differencing",
-    "gap_attack",
-    "joint_law",
-    "joint_losses",
     "max_entropy",
-    "measured_differencing",
     "proposition_3",
     "ranges",
     "read_table",
