@@ -111,7 +111,7 @@ def tabulate(
                 source, session, rows, tuple(asked[name]), places, declared, noise, columns, keys, allow_similar_codes
             )
             count_name = free_name(COUNT, universe.columns, "published")
-            found[name] = Table(universe, counts, count=count_name, max_records=None, name=source_name, cell_keys=sums)
+            found[name] = Table(universe, counts, count=count_name, name=source_name, cell_keys=sums)
     return found
 
 

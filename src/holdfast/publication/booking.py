@@ -36,7 +36,7 @@ from holdfast.errors import (
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.embedded import find_ledger
-from holdfast.ledger.releases import Granted
+from holdfast.ledger.releases import Granted, ReleaseFacts
 from holdfast.ledger.state import state_folder
 from holdfast.ledger.values import ESTIMATED
 from holdfast.publication.fixed_noise import compare_noise, with_noise
@@ -433,9 +433,9 @@ def begin_tables(plans: Mapping[str, Plan], noise: FixedNoise, release_id: str, 
         return Unbooked()
     account.ledger.check_witness()
     first = next(iter(plans.values()))
-    said = charge_facts(first.facts, first.guarantee, None, None)
-    more = {"mechanism": first.mechanism.name, "parameters": first.mechanism.parameters, "others": {"tables": list(plans)}}
-    facts = with_noise(replace(said, software=software(), **more), noise)  # type: ignore[arg-type]
+    name, parameters = first.mechanism.name, first.mechanism.parameters
+    said = ReleaseFacts(mechanism=name, parameters=parameters, software=software(), others={"tables": list(plans)})
+    facts = with_noise(said, noise)
     found = account.ledger.reservation(account.dataset, release_id)
     ledger = account.open_ledger()
     if found is None or found.state == "voided":
