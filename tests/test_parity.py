@@ -19,7 +19,6 @@ from holdfast.cellkey import Design, KeySpace, read_table, write_table
 from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
-from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.diagnose import diagnose
 from holdfast.publication.publication import Publication
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection

@@ -58,16 +58,12 @@ class Publications(Mapping[str, Publication]):
     @property
     def private(self) -> bool:
         """False where keys come from a test secret: anyone can then take the noise off."""
-        return self._first.private
+        return next(iter(self.tables.values())).private
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is said of every table in place of a promise."""
-        return self._first.card.guarantee.sentences
-
-    @property
-    def _first(self) -> Publication:
-        return next(iter(self.tables.values()))
+        """What is said of the tables in place of a promise."""
+        return tuple(dict.fromkeys(text for made in self.tables.values() for text in made.card.guarantee.sentences))
 
     def save(
         self, folder: str | os.PathLike[str], *, formats: Iterable[str] = ("parquet", "csv"), sign: str | os.PathLike[str] | None = None

@@ -202,6 +202,7 @@ def _say_verified(
         unchecked_key=key if signer is None else None,
         official_totals=number,
         suppressed=_is_suppressed(card),
+        keyed=card.guarantee.keyed is not None,
         recomputed=tuple(_made_again(card, solution)),
         left=left,
         declared=() if card.table.grid is None else DECLARED,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.display import count_of, shorten
+from holdfast.wording.cellkey import NO_GUARANTEE
 
 UNSIGNED = (
     "Not signed. Fields that cannot be recomputed, such as names, labels, date and ledger entry, could have been changed: only a signature "
@@ -16,6 +17,8 @@ DECLARED = (
     "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether answers were rounded (on_grid). The "
     "promise is computed from them, and no file here shows that they are true."
 )
+
+KEYED = "Not checked, since it needs the records and their keys: that counts are the true ones with the noise of their keys."
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 
@@ -56,6 +59,8 @@ class Checked:
     totals: int = 0
     """Kept totals."""
     tables: int = 1
+    keyed: bool = False
+    """Whether noise was looked up by cell keys."""
     signed_by: str | None = None
     """The key that signed the card, where the reader named it as the signer's; else None."""
     unchecked_key: str | None = None
@@ -79,6 +84,7 @@ def verified_sentences(found: Checked) -> list[str]:
     lines = [
         f"Release {found.release_id}: {found.files} files as {says}, {totals}",
         f"Recomputed and equal: {', '.join(found.recomputed)}.",
+        *([KEYED, NO_GUARANTEE] if found.keyed else []),
         *([DECLARED] if found.declared else []),
         *(f"Not compared: {text}." for text in found.left),
     ]
