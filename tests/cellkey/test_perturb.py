@@ -229,9 +229,9 @@ class TestCells:
         expected = cells_of(perturb(frame, {"t": ["a", "b"]}, wiped, key="rkey")["t"])
         assert 0 not in expected.values()
         for listed in (np.array(["a", "b"]), pd.Index(["a", "b"]), {"a": 1, "b": 2}.keys(), ("a", "b")):
-            assert cells_of(perturb(frame, {"t": listed}, wiped, key="rkey")["t"]) == expected  # type: ignore[dict-item]
+            assert cells_of(perturb(frame, {"t": listed}, wiped, key="rkey")["t"]) == expected
         for unordered in ({"a", "b"}, frozenset("ab")):
-            assert "no order" in refused(InvalidParameter, partial(perturb, frame, {"t": unordered}, wiped, key="rkey"))  # type: ignore[dict-item]
+            assert "no order" in refused(InvalidParameter, partial(perturb, frame, {"t": unordered}, wiped, key="rkey"))
 
     def test_noise_in_empty_cells_is_refused(self) -> None:
         ptable = PerturbationTable.from_probabilities({0: {0: Fraction(1, 2), 1: Fraction(1, 2)}, 1: {0: 1}}, 4)
@@ -289,7 +289,8 @@ class TestWeights:
             published.append(seen)
         assert published == [{100, 200, 300, 400}, {300, 450, 600, 750}]
         # 300 alone is in both, with a chance of 1/4 on each side, so that delta is 3/4 for every epsilon.
-        weighted, plain = (release_tables(people(), TABLES, PTABLE, key="rkey", **more) for more in ({"weight": "w"}, {}))
+        more_or_none: list[dict[str, Any]] = [{"weight": "w"}, {}]
+        weighted, plain = (release_tables(people(), TABLES, PTABLE, key="rkey", **more) for more in more_or_none)
         assert any("does not hold" in sentence for sentence in weighted.sentences)
         assert not any("weight" in sentence for sentence in plain.sentences)
         assert "before weights" in weighted["a"].card.expected_error.text

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import holdfast as hf
 from holdfast.cellkey import PerturbationTable, design, design_rows
-from holdfast.research.cellkey import joint_losses
+from holdfast.research.attacks import joint_losses
 
 
 def test_what_is_said_of_a_design_and_of_its_table(snapshot: Callable[..., None]) -> None:

@@ -28,6 +28,7 @@ from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
 from holdfast.tables import Declarations
+from holdfast.tables.columns import CellKeySums
 from tests.samplers.test_known_answers import DRAWN
 
 from .cases import CASES, COUNTS, GRID, KEEPS, MECHANISMS, table
@@ -153,9 +154,9 @@ class Pusher:
 
     def __init__(self, cells: int, lost: int = 0) -> None:
         self.cells, self.lost = cells, lost
-        self.given: list[tuple[Ints, Ints | None]] = []
+        self.given: list[tuple[Ints, CellKeySums | None]] = []
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         self.given.append((counts.copy(), cell_keys))
         out = counts.copy()
         for row in out:

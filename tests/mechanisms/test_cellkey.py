@@ -94,7 +94,12 @@ def test_canonical_fields_are_a_digest_and_numbers() -> None:
 
 
 def test_parameters_are_read_back() -> None:
-    rules = [KeySpace.bits(64), KeySpace.decimals(8), CellKeys(KeySpace(4096), 256), CellKeys(KeySpace.bits(32), 4294967291, 2**16)]
+    rules: list[Any] = [
+        KeySpace.bits(64),
+        KeySpace.decimals(8),
+        CellKeys(KeySpace(4096), 256),
+        CellKeys(KeySpace.bits(32), 4294967291, 2**16),
+    ]
     ruled = [
         hf.CellKey(table=NOISE.rescaled(CellKeys.for_table(r, NOISE).size if isinstance(r, KeySpace) else r.size), keys=r) for r in rules
     ]

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_what_is_saved_is_what_the_command_writes(run: Run) -> None:
 def test_one_charge_for_all_tables() -> None:
     make().save("out")
     balance = Ledger.open("holdfast-ledger.sqlite").balance("people")
-    assert (balance.cell_key, balance.spent) == (1, 0)
+    assert (balance.cell_key, balance.spent) == (1, Fraction(0))
     assert facts("out").others["tables"] == ["ages", "all"]
 
 
@@ -102,7 +103,7 @@ def test_tables_are_read_from_the_folder() -> None:
             assert found.card.release == table.card.release
     with pytest.raises(VerificationFailed, match=r"holds several tables: ages, all\."):
         hf.load("out")
-    with pytest.raises(InvalidParameter, match=r"no table 'none'"):
+    with pytest.raises(InvalidParameter, match="'none' is not a table of this release"):
         hf.load("out", table="none")
 
 

@@ -6,7 +6,7 @@ where the perturbation table has fewer keys. A sum does not depend on the order 
 table.
 
 Before noise is looked up, cell keys go through a fixed public permutation (`mixed`). The key of a total is the sum of its parts' keys, and
-in a perturbation table noise rises with the key. So the gap between a total and its parts tells about the noise (`research.cellkey.gap_attack`). A
+in a perturbation table noise rises with the key. So the gap between a total and its parts tells about the noise (`gap_attack`). A
 permutation that scatters neighbouring keys leaves every cell key as uniform as it was, so that the law of one cell's noise is the same, and
 takes that order away.
 

@@ -71,7 +71,7 @@ def tabulate(
     reading: Reading | None = None,
     allow_similar_codes: bool = False,
 ) -> dict[str, Table]:
-    """Count records into tables by name, each with the sums of its cells' keys. `CellKey.tabulate` says what is given."""
+    """Count records into tables by name, each with the sums of its cells' keys. `CellKey.tabulate` has the arguments."""
     rule = noise.rule
     check_names(tables)
     asked = {name: columns_of(name, given) for name, given in tables.items()}

@@ -163,7 +163,7 @@ class CellKey(Mechanism):
                      of all records, in a column "total". weight: a column of weights, for a mechanism that is `weighted`.
                      id: a column of identifiers, of which no two may be equal. secret: keys are made from them, and no column of keys is
                      read. allow_similar_codes: codes may differ in blanks, case or Unicode form only.
-        Guarantees:  the noise of a cell will be a function of the set of its records: not of the table it stands in, of the order or
+        Guarantees:  the noise of a cell will be a function of the set of its records: not of the table it is in, of the order or
                      number of files, nor of the day. Of cells as they occur, those that come out as 0 are left out: listed, they would
                      be known to have records.
         """

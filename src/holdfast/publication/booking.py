@@ -227,7 +227,7 @@ class Booked(Booking):
     """
 
     resumes: ClassVar[bool] = True
-    """Whether --resume goes on with it."""
+    """Whether --resume continues it."""
 
     def __init__(self, account: ChargedAccount, reservation: Reservation, identity: str) -> None:
         self.ledger, self.reservation, self._identity = account.open_ledger(), reservation, identity
@@ -428,7 +428,7 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
 
 
 def begin_tables(plans: Mapping[str, Plan], noise: FixedNoise, release_id: str, account: ChargedAccount | None) -> Booking:
-    """Record a release of several tables by the cell key method, or go on with the same one that was interrupted."""
+    """Record a release of several tables by the cell key method, or continue the same one that was interrupted."""
     if account is None:
         return Unbooked()
     account.ledger.check_witness()
@@ -525,7 +525,7 @@ def standing(
     account: ChargedAccount | None, release_id: str, folder: Path, resume: str, ledger: Sequence[str] = (), *, needs_key: bool = True
 ) -> Callable[[], Stands]:
     """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `resume`
-    and `ledger`: the command that goes on with it, which may need a sealed key, and how its ledger is named in other commands.
+    and `ledger`: the command that continues it, which may need a sealed key, and how its ledger is named in other commands.
     """
     before = _inode(folder)
 

@@ -10,7 +10,7 @@ analysis     what published tables say of true counts, under a prior
 chains       chains within bounds
 oracles      the papers' own samplers, slow and plain
 figures      figures of [SC22] as data
-cellkey      what attackers gain against cell keys, and several answers together
+attacks      what attackers gain against cell keys, and several answers together
 
 Names are loaded when first used.
 """
@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.research import accounting, analysis, baselines, cellkey, chains, figures, oracles, subspace
+    from holdfast.research import accounting, analysis, attacks, baselines, chains, figures, oracles, subspace
     from holdfast.research.analysis import posterior, priors, simulate
     from holdfast.research.subspace import CorrelatedGaussian, Extended, KNorm, Projected, floating_answer, floating_form, shaped_query
 
@@ -32,8 +32,8 @@ __all__ = [
     "Projected",
     "accounting",
     "analysis",
+    "attacks",
     "baselines",
-    "cellkey",
     "chains",
     "figures",
     "floating_answer",

@@ -220,7 +220,7 @@ def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | Non
             return _check_folder(place, signer)[0]
         found = _check_set(place, signer)
         if table not in found:
-            raise InvalidParameter(f"There is no table {shorten(repr(table))}. There are {', '.join(found)}.", field="table")
+            raise InvalidParameter(f"{shorten(repr(table))} is not a table of this release. It has {', '.join(found)}.", field="table")
         return found[table]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design, design_rows
 from holdfast.errors import InvalidParameter
-from holdfast.research.cellkey import averaging, differencing, gap_attack, joint_law, measured_differencing
+from holdfast.research.attacks import averaging, differencing, gap_attack, joint_law, measured_differencing
 from holdfast.testing import check_fit_categories
 
 SMALL = PerturbationTable.from_upper_bounds({n: [(-1, 1), (0, 3), (1, 4)] for n in (1, 2)}, 4)

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, max_entropy
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.research.cellkey import joint_law, joint_losses
+from holdfast.research.attacks import joint_law, joint_losses
 
 TABLE = PerturbationTable.from_probabilities(
     {0: {0: 1}, 1: {-1: "3/8", 0: "3/8", 1: "1/8", 2: "1/8"}, 2: {-2: "1/8", -1: "1/4", 0: "1/4", 1: "1/4", 2: "1/8"}}, 8
