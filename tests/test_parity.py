@@ -75,8 +75,8 @@ COMMANDS: dict[str, Pair] = {
     "cellkey check": Pair((read_table,), {"table"}, {"path"}),
     "cellkey perturb": Pair(
         (read_table, hf.CellKey, hf.CellKey.tabulate, Publications.save),
-        {"source", "modulus", "rescale", "release_id", "dataset", "ledger", "no_ledger"},  # in Python CellKeys, rescaled(), hf.release
-        {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign"},
+        {"source", "noise", "modulus", "rescale", "release_id", "dataset", "ledger", "no_ledger"},  # CellKeys, rescaled(), hf.release
+        {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign", "table"},
         {"keys": "32 bits on both sides, as a text and as None"},
     ),
 }

@@ -9,7 +9,8 @@ folder, staged             the folder, written whole or not at all; its files (p
 given_files, rewritten     files that somebody else made, read without harm
 sums, plots, view          sums of cells, figures, and counts for print
 figure_facts, report_facts the facts that figures and reports are drawn from
-cellkey, diagnose          tables by the cell key method; how fast chains come to their law
+tables                     several tables by the cell key method as one release
+cellkey, diagnose          checks of perturbation tables; how fast chains come to their law
 
 `verify` is a room of its own, `verification`.
 """
