@@ -18,12 +18,12 @@ from holdfast.cellkey import Design, KeySpace, read_table, write_table
 from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
-from holdfast.publication.diagnose import diagnose
 from holdfast.publication.publication import Publication
 from holdfast.publication.tables import Publications
+from holdfast.research.chains.diagnose import diagnose
+from holdfast.research.synth import Population, synthesize
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
 from holdfast.tables.columns import KEY_BITS
-from holdfast.tables.synth import Population, synthesize
 from tests.running import Run
 
 SHOWN = {"as_json", "output"}

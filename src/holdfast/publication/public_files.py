@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holdfast.card.card import Card
-from holdfast.card.tables import TableSet
+from holdfast.card.parts import TableSet
 from holdfast.publication.given_files import (
     CARD,
     MAX_JSON_BYTES,

@@ -12,16 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from holdfast.card.tables import Gap, ListedTable, TableSet
+from holdfast.card.parts import Gap, ListedTable, TableSet
 from holdfast.cellkey.tabulate import ALL, TOTAL
 from holdfast.display import count_of, shorten
 from holdfast.errors import InvalidParameter
 from holdfast.ledger.state import sync_folder
 from holdfast.publication.booking import BookedTables, Booking
-from holdfast.publication.folder import Output, fill_folder, follow_umask, write_synced
+from holdfast.publication.folder import Output, card_digest, fill_folder, follow_umask, write_synced
 from holdfast.publication.given_files import TABLES
 from holdfast.publication.publication import Publication, PublishedTable, check_writable, complete
-from holdfast.publication.staged import card_digest
 from holdfast.wording.cellkey import gap_sentence
 
 

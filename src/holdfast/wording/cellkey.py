@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from holdfast.card.promise import KeyedInfo
+from holdfast.card.parts import KeyedInfo
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.published import Rescaled
