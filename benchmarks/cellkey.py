@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Steps, best_of, load, machine
-from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys
+from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, tabulate
 from holdfast.mechanisms import CellKey
 from holdfast.publication.pipeline import release
 from holdfast.tables.columns import arrow_numbers
@@ -86,7 +86,7 @@ def _bare(frame: Any, scan: str) -> list[Any]:
 
 def _ours(source: Any) -> object:
     mechanism = CellKey(table=NOISE)
-    tables = mechanism.tabulate(source, {f"t{place}": ["region", f"v{place}"] for place in range(TABLES)})
+    tables = tabulate(source, {f"t{place}": ["region", f"v{place}"] for place in range(TABLES)}, mechanism)
     return release(tables, [], mechanism, ledger=None)
 
 

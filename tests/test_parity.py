@@ -74,9 +74,9 @@ COMMANDS: dict[str, Pair] = {
     ),
     "cellkey check": Pair((read_table,), {"table"}, {"path"}),
     "cellkey perturb": Pair(
-        (read_table, hf.CellKey, hf.CellKey.tabulate, Publications.save),
+        (read_table, hf.CellKey, hf.cellkey.tabulate, Publications.save),
         {"source", "noise", "modulus", "rescale", "release_id", "dataset", "ledger", "no_ledger"},  # CellKeys, rescaled(), hf.release
-        {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign", "table"},
+        {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign", "table", "mechanism"},
         {"keys": "32 bits on both sides, as a text and as None"},
     ),
 }

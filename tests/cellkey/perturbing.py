@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import holdfast as hf
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, tabulate
 from holdfast.cellkey.tabulate import TOTAL
 from holdfast.publication.tables import Publications
 
@@ -21,7 +21,7 @@ def release_tables(
     mechanism = {name: more.pop(name) for name in ("mix", "other_noise", "other_records") if name in more}
     of_release = {name: more.pop(name) for name in ("release_id", "dataset") if name in more}
     made = hf.CellKey(table=noise, keys=keys, weighted="weight" in more, **mechanism)
-    return hf.release(made.tabulate(data, tables, **more), [], made, ledger=ledger, **of_release)
+    return hf.release(tabulate(data, tables, made, **more), [], made, ledger=ledger, **of_release)
 
 
 def perturb(data: Any, tables: Any, noise: PerturbationTable, **more: Any) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, write_table
+from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, tabulate, write_table
 from holdfast.errors import (
     IdenticalRelease,
     InvalidCode,
@@ -160,7 +160,7 @@ def test_keys_from_identifiers() -> None:
 
 def test_what_is_no_release_of_several_tables() -> None:
     mechanism = hf.CellKey(table=NOISE)
-    tables = mechanism.tabulate("people.csv", TABLES, id="id", secret=SECRET)
+    tables = tabulate("people.csv", TABLES, mechanism, id="id", secret=SECRET)
     with pytest.raises(InvalidParameter, match="Only the cell key method"):
         hf.release(tables, [], hf.GeneralizedLaplace(epsilon="1"), ledger=None)
     with pytest.raises(InvalidParameter, match="keeps no totals"):
@@ -169,11 +169,11 @@ def test_what_is_no_release_of_several_tables() -> None:
         hf.release({"tables.json": tables["ages"]}, [], mechanism, ledger=None)
     with pytest.raises(InvalidParameter, match="given by name"):
         hf.release({}, [], mechanism, ledger=None)
-    other = mechanism.tabulate("people.csv", TABLES, id="id", secret=SECRET.derive("other"))
+    other = tabulate("people.csv", TABLES, mechanism, id="id", secret=SECRET.derive("other"))
     with pytest.raises(InvalidParameter, match="other columns or secrets"):
         hf.release({**tables, "all": other["all"]}, [], mechanism, ledger=None)
     with pytest.raises(InvalidParameter, match="weight="):
-        mechanism.tabulate("people.csv", TABLES, weight="age")
+        tabulate("people.csv", TABLES, mechanism, weight="age")
     with pytest.raises(InvalidParameter, match="one of a release of several"):
         hf.release(tables, [], mechanism, ledger=None)["ages"].save("ages")
 
@@ -181,7 +181,7 @@ def test_what_is_no_release_of_several_tables() -> None:
 def test_one_table_of_any_keys_is_an_ordinary_release() -> None:
     """What `tabulate` makes goes alone, too, with whatever keys it has."""
     mechanism = hf.CellKey(table=NOISE, keys=KeySpace.bits(64))
-    tables = mechanism.tabulate("people.csv", TABLES, id="id", secret=SECRET)
+    tables = tabulate("people.csv", TABLES, mechanism, id="id", secret=SECRET)
     several = hf.release(tables, [], mechanism, ledger=None)
     alone = hf.release(tables["ages"], [], mechanism, ledger=None, release_id="alone")
     assert alone.table.counts.tolist() == several["ages"].table.counts.tolist()

@@ -13,6 +13,7 @@ from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
+from holdfast.cellkey.tabulate import tabulate
 
 __all__ = [
     "CellKeys",
@@ -34,6 +35,7 @@ __all__ = [
     "proposition_3",
     "ranges",
     "read_table",
+    "tabulate",
     "truncated_laplace",
     "write_table",
 ]

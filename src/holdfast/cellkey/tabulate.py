@@ -8,13 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
-from holdfast.cellkey.perturb import LARGEST_COUNT, WEIGHT_DIGITS, add_noise
+from holdfast.cellkey.perturb import LARGEST_COUNT, WEIGHT_DIGITS, add_noise, fit_table
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope
@@ -49,18 +49,21 @@ class Columns:
     identifier: str | None = None
 
 
-@dataclass(frozen=True)
-class Noise:
-    """The perturbation table that cells will have, for as many keys as `rule` makes."""
+class Noise(Protocol):
+    """What `hf.CellKey` says of the noise that cells will have."""
 
-    table: PerturbationTable
-    rule: CellKeys
+    @property
+    def table(self) -> PerturbationTable: ...
+    @property
+    def rule(self) -> CellKeys: ...
+    @property
+    def weighted(self) -> bool: ...
 
 
 def tabulate(
     data: Any,
     tables: Tables,
-    noise: Noise,
+    mechanism: Noise,
     *,
     key: str = KEY_COLUMN,
     id: str | None = None,
@@ -71,8 +74,23 @@ def tabulate(
     reading: Reading | None = None,
     allow_similar_codes: bool = False,
 ) -> dict[str, Table]:
-    """Count records into tables by name, each with the sums of its cells' keys. `CellKey.tabulate` has the arguments."""
-    rule = noise.rule
+    """Count records into tables by name, for `hf.release` with this `hf.CellKey`.
+
+    Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its count
+                 there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
+                 tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe. No column: one cell of
+                 all records, in a column "total". weight: a column of weights, for a mechanism that is `weighted`.
+                 id: a column of identifiers, of which no two may be equal. secret: keys are made from them, and no column of keys is
+                 read. allow_similar_codes: codes may differ in blanks, case or Unicode form only.
+    Guarantees:  the noise of a cell will be a function of the set of its records: not of the table it is in, of the order or number of
+                 files, nor of the day. Of cells as they occur, those that come out as 0 are left out: listed, they would be known to have
+                 records.
+    Refused:     missing or invalid keys, with the row of the first; keys that do not fill their declared space; an identifier that two
+                 records share; records outside a universe.
+    """
+    rule, noise = mechanism.rule, fit_table(mechanism.table, mechanism.rule)
+    if (weight is not None) is not mechanism.weighted:
+        raise InvalidParameter("weight= goes with weighted=True of the mechanism, and only with it.", field="weight")
     check_names(tables)
     asked = {name: columns_of(name, given) for name, given in tables.items()}
     source_name = data.dataset if isinstance(data, Table) else Path(data).stem if isinstance(data, str | os.PathLike) else None
@@ -108,7 +126,7 @@ def tabulate(
             places = [wanted.index(column) for column in asked[name]]
             declared = _declared_universe(given, allow_similar_codes)
             universe, counts, sums = _count(
-                source, session, rows, tuple(asked[name]), places, declared, noise, columns, keys, allow_similar_codes
+                source, session, rows, tuple(asked[name]), places, declared, rule, noise, columns, keys, allow_similar_codes
             )
             count_name = free_name(COUNT, universe.columns, "published")
             found[name] = Table(universe, counts, count=count_name, name=source_name, cell_keys=sums)
@@ -226,7 +244,8 @@ def _count(
     columns: tuple[str, ...],
     places: list[int],
     declared: Universe | None,
-    noise: Noise,
+    rule: CellKeys,
+    noise: PerturbationTable,
     others: Columns,
     keys: CellKeySums,
     allow_similar_codes: bool,
@@ -234,7 +253,6 @@ def _count(
     """The cells of a declared universe; or of those that occur the ones that are published as another number than 0: a cell that is
     listed with 0 would be known to have records.
     """
-    rule = noise.rule
     names = ", ".join(f"c{place}" for place in places)
     size = "count(*)" if others.count is None else "sum(n)::BIGINT"
     sums = [f"{size} AS n", f"{rule.sum_sql('k')} AS k", "count(k) AS keyed", "count(*) AS found"]
@@ -261,7 +279,7 @@ def _count(
         spread[cells] = counts
         return declared, spread, own.spread(cells, len(declared))
     universe, order = observed_universe(source, columns, groups, allow_similar_codes)
-    shown = np.flatnonzero(add_noise(counts, own, noise.table, rule))
+    shown = np.flatnonzero(add_noise(counts, own, noise, rule))
     if not len(shown):
         raise EmptyTable(f"Every cell by {', '.join(columns)} is published as 0, so the table would be empty. Leave it out.")
     if len(shown) < len(counts):

@@ -129,7 +129,7 @@ def perturb(
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
-    from holdfast.cellkey import CellKeys, KeySpace, RecordKeys
+    from holdfast.cellkey import CellKeys, KeySpace, RecordKeys, tabulate
     from holdfast.cellkey.perturb import rescale_table
     from holdfast.mechanisms import CellKey
     from holdfast.publication.booking import ChargedAccount, standing
@@ -146,9 +146,10 @@ def perturb(
     rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
     fitted, rescaled = rescale_table(ptable, rule.size) if rescale else (ptable, None)
     mechanism = CellKey(table=fitted, keys=rule, weighted=weight is not None, other_noise=other_noise, other_records=other_records)
-    made = mechanism.tabulate(
+    made = tabulate(
         source,
         _tables(tables),
+        mechanism,
         key=key,
         id=id,
         secret=None if secret is None else RecordKeys.load(secret),

@@ -13,9 +13,7 @@ from holdfast.cellkey.formats import read_table
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.perturb import check_empty_cells, fit_table, noise_facts
 from holdfast.cellkey.published import FixedNoise
-from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
-from holdfast.cellkey.tabulate import Noise, Tables, tabulate
 from holdfast.channels import Channel, Facts
 from holdfast.display import Json, read_as
 from holdfast.errors import HoldfastError, InvalidParameter
@@ -26,8 +24,7 @@ from holdfast.mechanisms.keys import InvalidKey, Key
 from holdfast.mechanisms.mechanism import Mechanism, promise
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.tables import Table
-from holdfast.tables.columns import KEY_BITS, KEY_COLUMN
-from holdfast.tables.text_files import Reading
+from holdfast.tables.columns import KEY_BITS
 
 MAX_TEXT = 2**20
 """Characters of a perturbation table on a card: more than any in use has, and few enough that a hostile card is read in seconds."""
@@ -139,48 +136,6 @@ class CellKey(Mechanism):
         if made is None or made.parameters != parameters:
             raise InvalidParameter(f"No {cls.name} has these parameters. They may have been changed.")
         return made
-
-    def tabulate(
-        self,
-        data: Any,
-        tables: Tables,
-        *,
-        key: str = KEY_COLUMN,
-        id: str | None = None,
-        secret: RecordKeys | None = None,
-        count: str | None = None,
-        weight: str | None = None,
-        query: str | None = None,
-        reading: Reading | None = None,
-        allow_similar_codes: bool = False,
-    ) -> dict[str, Table]:
-        """Count records into tables by name, for `hf.release`.
-
-        Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its
-                     count there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
-                     tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe. No column: one cell
-                     of all records, in a column "total". weight: a column of weights, for a mechanism that is `weighted`.
-                     id: a column of identifiers, of which no two may be equal. secret: keys are made from them, and no column of keys is
-                     read. allow_similar_codes: codes may differ in blanks, case or Unicode form only.
-        Guarantees:  the noise of a cell will be a function of the set of its records: not of the table it is in, of the order or
-                     number of files, nor of the day. Of cells as they occur, those that come out as 0 are left out: listed, they would
-                     be known to have records.
-        """
-        if (weight is not None) is not self.weighted:
-            raise InvalidParameter("weight= goes with weighted=True of the mechanism, and only with it.", field="weight")
-        return tabulate(
-            data,
-            tables,
-            Noise(fit_table(self.table, self.rule), self.rule),
-            key=key,
-            id=id,
-            secret=secret,
-            count=count,
-            weight=weight,
-            query=query,
-            reading=reading,
-            allow_similar_codes=allow_similar_codes,
-        )
 
     def fixed_noise(self, table: Table) -> FixedNoise:
         if table.key_sums is None:

@@ -141,7 +141,7 @@ def release(
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
                  releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
-                 Several tables by name, as `CellKey.tabulate` makes them, are one release by the cell key method: a `Publications`.
+                 Several tables by name, as `hf.cellkey.tabulate` makes them, are one release by the cell key method: a `Publications`.
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if isinstance(table, Mapping):
