@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, CellKeySums
-from holdfast.cellkey.published import NoiseFacts, Rescaled
+from holdfast.cellkey.published import NoiseFacts
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.tables.columns import COUNT_LIMIT
@@ -59,14 +59,6 @@ def fit_table(table: PerturbationTable, rule: CellKeys) -> PerturbationTable:
             field="noise",
         )
     return fitting
-
-
-def rescale_table(table: PerturbationTable, size: int) -> tuple[PerturbationTable, Rescaled | None]:
-    """The table for another number of cell keys, and what this did to its law; None where that is the same."""
-    fitted = table.rescaled(size, allow_lost=False)
-    if has_same_law(table, fitted):
-        return fitted, None
-    return fitted, Rescaled(table.key_size, size, fitted.epsilon_delta().delta(1), table.epsilon_delta().delta(1))
 
 
 def has_same_law(table: PerturbationTable, rescaled: PerturbationTable) -> bool:

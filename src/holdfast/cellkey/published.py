@@ -1,18 +1,8 @@
-"""What is public of tables by the cell key method: what fixes the noise, how far apart the tables are."""
+"""What fixes the noise of the cell key method, and what was said of earlier noise: public, for the ledger."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-
-
-@dataclass(frozen=True)
-class Rescaled:
-    """A perturbation table that was fitted to another number of keys, and its delta at epsilon = 1 after and before."""
-
-    before: int
-    after: int
-    delta: float
-    delta_before: float
 
 
 @dataclass(frozen=True)

@@ -130,13 +130,12 @@ def perturb(
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
     from holdfast.cellkey import CellKeys, KeySpace, RecordKeys, tabulate
-    from holdfast.cellkey.perturb import rescale_table
     from holdfast.mechanisms import CellKey
     from holdfast.publication.booking import ChargedAccount, standing
     from holdfast.publication.cellkey import check_place
     from holdfast.publication.given_files import TABLES
     from holdfast.publication.pipeline import release
-    from holdfast.wording.cellkey import published_screen, rescaled_sentence
+    from holdfast.wording.cellkey import published_screen, rescaled_sentences
 
     check_place(output)
     book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
@@ -144,7 +143,7 @@ def perturb(
         book.check_witness()
     ptable = _read(noise, kind, repeat)
     rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
-    fitted, rescaled = rescale_table(ptable, rule.size) if rescale else (ptable, None)
+    fitted = ptable.rescaled(rule.size, allow_lost=False) if rescale else ptable
     mechanism = CellKey(table=fitted, keys=rule, weighted=weight is not None, other_noise=other_noise, other_records=other_records)
     made = tabulate(
         source,
@@ -168,7 +167,7 @@ def perturb(
         published.give_up()
         raise
     mark_published()
-    told = [] if rescaled is None else [rescaled_sentence(rescaled)]
+    told = rescaled_sentences(ptable, fitted)
     if as_json:
         print(json.dumps({**json.loads((output / TABLES).read_bytes()), "text": [*told, *published.sentences]}, indent=2))
         return

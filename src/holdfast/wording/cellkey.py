@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from holdfast.card.parts import KeyedInfo
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
-from holdfast.cellkey.published import Rescaled
+from holdfast.cellkey.perturb import has_same_law
+from holdfast.cellkey.table import PerturbationTable
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.privacy.guarantee import KeyedNoise
@@ -57,19 +59,9 @@ def keyed_info(noise: KeyedNoise | None) -> KeyedInfo | None:
     """The figures of noise that is looked up by cell keys, as a card has them; None for other noise."""
     if noise is None:
         return None
-    return KeyedInfo(
-        first=noise.first,
-        last=noise.last,
-        lowest=noise.lowest,
-        highest=noise.highest,
-        variance=format_exact(noise.variance),
-        epsilon=format_exact(noise.epsilon),
-        delta=format_exact(noise.delta),
-        zero_delta=None if noise.zero_delta is None else format_exact(noise.zero_delta),
-        distance=format_exact(noise.distance),
-        weighted=noise.weighted,
-        other_noise=noise.other_noise,
-    )
+    exact = ("variance", "epsilon", "delta", "zero_delta", "distance")
+    values: dict[str, Any] = {name: format_exact(v) if name in exact and v is not None else v for name, v in vars(noise).items()}
+    return KeyedInfo(**values)
 
 
 def keyed_sentences(noise: KeyedNoise) -> list[str]:
@@ -179,12 +171,15 @@ def _join_all(parts: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def rescaled_sentence(rescaled: Rescaled) -> str:
-    """A perturbation table that was fitted to another number of keys."""
-    return (
-        f"The perturbation table was fitted from {rescaled.before} to {rescaled.after} keys, so its noise follows another law: at "
-        f"epsilon = 1 its delta is {format_short(rescaled.delta)}, and was {format_short(rescaled.delta_before)}."
-    )
+def rescaled_sentences(before: PerturbationTable, after: PerturbationTable) -> list[str]:
+    """A perturbation table that was fitted to another number of keys, if its law is another one now."""
+    if has_same_law(before, after):
+        return []
+    delta, earlier = (format_short(table.epsilon_delta().delta(1)) for table in (after, before))
+    return [
+        f"The perturbation table was fitted from {before.key_size} to {after.key_size} keys, so its noise follows another law: at epsilon = 1 "
+        f"its delta is {delta}, and was {earlier}."
+    ]
 
 
 def uneven_sentence(distance: Fraction) -> str:
