@@ -177,8 +177,8 @@ def rescaled_sentences(before: PerturbationTable, after: PerturbationTable) -> l
         return []
     delta, earlier = (format_short(table.epsilon_delta().delta(1)) for table in (after, before))
     return [
-        f"The perturbation table was fitted from {before.key_size} to {after.key_size} keys, so its noise follows another law: at epsilon = 1 "
-        f"its delta is {delta}, and was {earlier}."
+        f"The perturbation table was fitted from {before.key_size} to {after.key_size} keys, so its noise follows another law: at "
+        f"epsilon = 1 its delta is {delta}, and was {earlier}."
     ]
 
 
