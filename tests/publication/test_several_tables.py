@@ -174,6 +174,13 @@ def test_what_is_no_release_of_several_tables() -> None:
         hf.release({**tables, "all": other["all"]}, [], mechanism, ledger=None)
     with pytest.raises(InvalidParameter, match="weight="):
         tabulate("people.csv", TABLES, mechanism, weight="age")
+    with pytest.raises(InvalidParameter, match="release_id is missing"):
+        hf.release(tables, [], mechanism)
+    for more in ({"key": hf.NoiseKey.for_tests("k")}, {"allow_exposed": 1}, {"disjoint": {"from": ["a"], "because": "b"}}):
+        with pytest.raises(InvalidParameter, match="take no key"):
+            hf.release(tables, [], mechanism, release_id="r", **more)
+    with pytest.raises(InvalidParameter, match="is a Table"):
+        hf.release({"ages": 3}, [], mechanism, ledger=None)  # type: ignore[dict-item]
     with pytest.raises(InvalidParameter, match="one of a release of several"):
         hf.release(tables, [], mechanism, ledger=None)["ages"].save("ages")
 
@@ -187,6 +194,10 @@ def test_one_table_of_any_keys_is_an_ordinary_release() -> None:
     assert alone.table.counts.tolist() == several["ages"].table.counts.tolist()
     assert not alone.private
     assert hf.load(alone.save("alone")).card.mechanism.parameters["keys"] == "2^64"
+    hf.release(tables["ages"], [], mechanism, release_id="recorded", dataset="people").save("recorded")  # test keys, in the ledger
+    assert facts("recorded").noise is not None
+    with pytest.raises(VerificationFailed, match=r"tables\.json is missing"):
+        hf.load("alone", table="ages")
     with pytest.raises(InvalidParameter, match="would get other noise"):
         hf.release(tables["ages"], [], hf.CellKey(table=NOISE), ledger=None)
 

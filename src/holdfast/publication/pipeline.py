@@ -145,7 +145,11 @@ def release(
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
     if isinstance(table, Mapping):
-        return _release_tables(table, list(keep), mechanism, ledger, dataset, Order(release_id or UNNAMED, date, None, 0, office, approver))
+        if (key, allow_exposed, disjoint) != (None, 0, None):
+            raise InvalidParameter("Several tables take no key, allow_exposed or disjoint: their noise is that of their records.")
+        named = dataset or next((one.dataset for one in table.values() if isinstance(one, Table)), None)
+        account = _account(ledger, None, release_id, named or UNNAMED)
+        return _release_tables(table, keep, mechanism, account, Order(release_id or UNNAMED, date, None, 0, office, approver))
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
@@ -157,6 +161,8 @@ def release(
     check_allow_exposed(allow_exposed)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
+    if account is not None:
+        account.check_unsaved(order.release_id)
     check_recorded(order, account)
     check_mechanism(mechanism, "A release")
     made = plan_release(table, keep, mechanism, account, order)
@@ -164,20 +170,21 @@ def release(
 
 
 def _release_tables(
-    tables: Mapping[str, Table], keep: list[Constraint], mechanism: Mechanism, ledger: RecordedIn, dataset: str | None, order: Order
+    tables: Mapping[str, Table], keep: Iterable[Constraint], mechanism: Mechanism, account: ChargedAccount | None, order: Order
 ) -> Publications:
     """Several tables as one release: drawn first, since the records fix their noise, then recorded."""
     check_names(tables)
     check_mechanism(mechanism, "A release")
+    if not all(isinstance(table, Table) for table in tables.values()):
+        raise InvalidParameter("Every table of a release is a Table, such as hf.cellkey.tabulate makes.", field="table")
     noise = {name: mechanism.fixed_noise(table) for name, table in tables.items()}
     fixed = next(iter(noise.values()))
     if fixed is None:
         raise InvalidParameter("Only the cell key method releases several tables at once. Release each table by itself.", field="table")
     if any(other != fixed for other in noise.values()):
         raise InvalidParameter("The tables have keys of other columns or secrets. Tabulate the same records at once.", field="table")
-    book = find_book(ledger)
-    account = None if book is None else ChargedAccount(book, dataset or next(iter(tables.values())).dataset or UNNAMED)
-    drawn = {name: draw(plan_release(table, keep, mechanism, None, order), table, order) for name, table in tables.items()}
+    kept = list(keep)
+    drawn = {name: draw(plan_release(table, kept, mechanism, None, order), table, order) for name, table in tables.items()}
     booking = begin_tables({name: made.plan for name, made in drawn.items()}, fixed, order.release_id, account)
     part = PartBooking(booking)
     about = {name: release_info(order, made.private, booking) for name, made in drawn.items()}
@@ -201,9 +208,7 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
             "or release without a record: ledger=None.",
             field="release_id",
         )
-    account = ChargedAccount(book, dataset, secret_from_environment())
-    account.check_unsaved(release_id)
-    return account
+    return ChargedAccount(book, dataset, secret_from_environment())
 
 
 def plan_release(

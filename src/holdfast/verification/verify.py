@@ -212,7 +212,7 @@ def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | Non
     """
     place = _check_arguments(folder, signer=signer)
     with _escape_messages():
-        if table is None or main_file(place) == CARD:
+        if table is None:
             return _check_folder(place, signer)[0]
         found = _check_set(place, signer)
         if table not in found:
