@@ -14,10 +14,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.chains import ChainTarget, LineGibbs, ListedMoves, Metropolis, Swaps, meeting_times
-from holdfast.chains.assessment import stability
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import NoMeeting, UnreachableLattice
 from holdfast.lattices import Lattice
+from holdfast.research.chains.diagnose import stability
 
 QUARTER = Fraction(1, 4)
 TABLE = Lattice(np.vstack([np.kron(np.eye(4, dtype=int), np.ones(4, dtype=int)), np.kron(np.ones(4, dtype=int), np.eye(4, dtype=int))]))
