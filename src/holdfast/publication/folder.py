@@ -30,14 +30,7 @@ from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger.chain import read_head
 from holdfast.ledger.state import sync_folder, wait_for
-from holdfast.publication.given_files import (
-    CARD,
-    MAX_JSON_BYTES,
-    Unfit,
-    check_json,
-    read_json_text,
-    read_plain,
-)
+from holdfast.publication.given_files import CARD, MAX_JSON_BYTES, Unfit, check_json, read_json_text, read_plain
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas

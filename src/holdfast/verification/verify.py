@@ -29,16 +29,7 @@ from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, c
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.folder import has_formulas
-from holdfast.publication.given_files import (
-    CARD,
-    CELL_KEY_CARD,
-    NOT_SUCH_A_FILE,
-    Unfit,
-    most_bytes,
-    parse_json,
-    read_json_text,
-    read_plain,
-)
+from holdfast.publication.given_files import CARD, CELL_KEY_CARD, NOT_SUCH_A_FILE, Unfit, most_bytes, parse_json, read_json_text, read_plain
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
