@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from holdfast.chains import line as line_module
 from holdfast.chains.coupled_line import CoupledLine
 from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
-from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps, check_generates
+from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
-from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.predicates import BAND
-from holdfast.lattices import Lattice, algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import Words
 
 LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
@@ -86,16 +86,6 @@ class LineGibbs:
             raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
         if isinstance(self.moves, ListedMoves) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
-
-    @classmethod
-    def of_lattice(cls, target: ChainTarget, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
-        """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
-        if moves is None:
-            if lattice.dimension == 0:
-                raise NothingLeft("The kept totals fix every cell, so no move is left.")
-            return cls(target, ListedMoves(lattice.basis.T))
-        check_generates(moves, lattice)
-        return cls(target, moves)
 
     def _sees_every_move(self) -> bool:
         """Whether the forms tell all points of the lattice apart."""
