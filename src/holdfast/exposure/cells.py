@@ -40,6 +40,8 @@ from holdfast.lattices.lattice import Lattice
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
 
+Ints = NDArray[np.int64]
+
 Bools: TypeAlias = NDArray[np.bool_]
 
 RULE = 1
@@ -137,8 +139,6 @@ def _whole_slices(blocks: Blocks, zero: Bools) -> Bools:
         out[cells] = found.reshape(cells.shape)
     return out
 
-
-Ints = NDArray[np.int64]
 
 MAX_ROUNDS = 50
 _UNBOUNDED = 2**62

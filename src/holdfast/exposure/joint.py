@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 __all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "joint_exposure"]
 
