@@ -30,9 +30,9 @@ from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
+from holdfast.samplers.levels_gaussian import SequentialGaussian
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import BlockSampler
-from holdfast.samplers.sequential_gaussian import SequentialGaussian
 from holdfast.testing import ALPHA
 
 BATCHES = 400
