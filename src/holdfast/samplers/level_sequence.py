@@ -362,8 +362,8 @@ def _grid(mean: Table, sums: list[Any], weights: Sequence[Weights], families: Se
     own = weights[0].between(first, end)
     out = np.zeros(mean.shape, dtype=object)
     left: Any = sums[0] - mean.sum(axis=0)
+    W = sum(own, Fraction(0))
     for i, w in enumerate(own):
-        W = sum(own[i:])
         centre = mean[i] + left * (w / W)
         step = int(weights[0].step[weights[0].node(families[0], i)]) if w < W else 0
         inner = OpenCell(cell.stage, (*cell.place, first + i), Fraction(0), cell.share * (w * (W - w) / W), cell.step + step)
@@ -375,6 +375,7 @@ def _grid(mean: Table, sums: list[Any], weights: Sequence[Weights], families: Se
         else:
             out[i] = choose(inner._replace(centre=Fraction(centre)))
         left = left - (out[i] - mean[i])
+        W -= w
     return out
 
 

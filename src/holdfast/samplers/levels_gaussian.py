@@ -36,6 +36,8 @@ class LevelsGaussian(SequenceGaussian):
     Reference:   [theory R20].
     """
 
+    small_draw = 1 << 9
+
     def __init__(self, shape: Levels, sigma_squared: Fraction, **others: Any) -> None:
         self.shape = shape
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
@@ -66,6 +68,7 @@ class SequentialGaussian(LevelsGaussian):
     """
 
     name = "sequential Gaussian"
+    small_draw = 1 << 11
 
     def __init__(self, shape: tuple[int, ...], sigma_squared: Fraction, **others: Any) -> None:
         axes = tuple(exact_integer(n, "an axis") for n in shape)

@@ -63,8 +63,6 @@ MOST_SIZE = 2.0**16
 """Sizes of a centre up to which the band is proved where weights are doubles."""
 CHUNK_PAIRS = 1 << 15
 """Most pairs of a class drawn at a time: 400 KB, which stays in the second-level cache."""
-SMALL_DRAW = 1 << 9
-"""Cells up to which fractions in Python are faster than loading Numba."""
 MOST_AXES = 16
 LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)
 """Below this a cell's noise is zero except with probability e^-100, and the doubles' error would near the band."""
@@ -124,6 +122,8 @@ class SequenceGaussian:
 
     name = "sequential Gaussian, level by level"
     error = 0.0
+    small_draw = 1 << 11
+    """Cells up to which fractions in Python are faster than loading Numba."""
 
     def __init__(self, sequence: LevelSequence, scale: Fraction, *, band: float = STEP_BAND, chunk_pairs: int = CHUNK_PAIRS) -> None:
         self.sequence, self.scale = sequence, scale
@@ -153,7 +153,7 @@ class SequenceGaussian:
         """n independent draws, shape (n, cells), cells in C order."""
         n = sample_size(n)
         check_memory(n * self.cells)
-        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self.draw_compiled(n, words)
+        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, self.small_draw) is None else self.draw_compiled(n, words)
 
     def draw_compiled(self, n: int, words: Words) -> Ints:
         """As `draw`, by compiled loops."""
@@ -170,7 +170,7 @@ class SequenceGaussian:
         """
         (level,) = self.sequence.kept_vectors()
         out, kept = np.empty((len(sums), self.cells), dtype=np.int64), np.zeros(len(sums), dtype=np.bool_)
-        if slowly or loops_for(_COMPILED, out.size, SMALL_DRAW) is None:
+        if slowly or loops_for(_COMPILED, out.size, self.small_draw) is None:
             pairs = ClassPairs(self.classes[1], len(sums), self.chunk_pairs, words)
             for row, own in enumerate(sums):
                 given = {level: np.array(own.tolist(), dtype=object)}

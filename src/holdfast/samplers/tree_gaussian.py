@@ -44,6 +44,7 @@ class TreeGaussian(SequenceGaussian):
     """
 
     name = "level by level, one cell after the other"
+    small_draw = 0
 
     def __init__(
         self,
