@@ -119,7 +119,7 @@ class Weights:
         return self.share[:-1], families[::-1].cumsum()[:-2]  # so many have that number of children or more
 
     @property
-    def drawn(self) -> int:
+    def free(self) -> int:
         """How many children are not the last ones of their parent."""
         return int(self.starts[-1]) - len(self.starts) + 1
 
@@ -188,7 +188,7 @@ class LevelSequence:
     def __init__(self, trees: tuple[Tree, ...], stages: Sequence[Stage]) -> None:
         self.trees, self.stages = trees, tuple(stages)
         self.last = self.stages[-1].vector
-        self.free_cells = sum(prod(w.drawn for w in stage.weights) for stage in self.stages)
+        self.free_cells = sum(prod(w.free for w in stage.weights) for stage in self.stages)
         """Cells drawn for one table."""
 
     def table_shape(self, s: LevelVector) -> tuple[int, ...]:
@@ -287,7 +287,7 @@ class LevelSequence:
         return Arrays(heads, along, starts, heavy, rest, share, ratio, step, table_at, at, offsets, int(ends[-1]), longest)
 
     def _strides(self, s: LevelVector) -> dict[int, int]:
-        """Of each axis in the table of a level vector, which lies in the order of its stage."""
+        """Return the stride of each axis in the table of a level vector, whose order is that of its stage."""
         found = self._free.get(s)
         order = found.axes if found else range(len(s))
         shape = self.table_shape(s)
@@ -338,8 +338,8 @@ class LevelSequence:
         for stage in self.stages:
             low, times = np.array([float(stage.base)]), np.ones(1)
             for w in stage.weights:
-                own, count = _gathered(*w.shares)
-                low, times = _gathered(np.multiply.outer(low, own).ravel(), np.multiply.outer(times, count).ravel())
+                own, count = _gather(*w.shares)
+                low, times = _gather(np.multiply.outer(low, own).ravel(), np.multiply.outer(times, count).ravel())
             values.append(low)
             counts.append(times)
         return np.concatenate(values), np.concatenate(counts)
@@ -396,7 +396,7 @@ ALONE = Weights(np.ones(2, dtype=np.int64), np.array([0, 2]))
 ALONE.longest, ALONE.share[0], ALONE.step[0] = 0, 1.0, 0
 
 
-def _gathered(values: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
+def _gather(values: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
     """(values rounded down to a few leading bits, each once; how many there are of each)."""
     mantissa, exponent = np.frexp(values)
     distinct, which = np.unique(np.ldexp(np.floor(np.ldexp(mantissa, FINE_BITS)), exponent - FINE_BITS), return_inverse=True)
@@ -405,7 +405,7 @@ def _gathered(values: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def sequence_of(shape: Levels) -> LevelSequence:
-    """Of a product of hierarchies, a child having the weight of its places; samplers of one shape share it."""
+    """Return the sequence of a product of hierarchies: a child has the weight of its places. Samplers of one shape share it."""
     weights = lru_cache(None)(lambda k, level: Weights(shape.trees[k].sizes(level), shape.trees[k].starts(level - 1)))
     stages = []
     for s in shape.free():
