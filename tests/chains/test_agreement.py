@@ -31,9 +31,9 @@ from holdfast.research.chains.diagnostics import TracedKernel
 from holdfast.research.chains.lattices import line_gibbs_on, metropolis_on
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
+from holdfast.samplers.levels_gaussian import SequentialGaussian
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import BlockSampler
-from holdfast.samplers.sequential_gaussian import SequentialGaussian
 from holdfast.testing import ALPHA
 
 BATCHES = 400
