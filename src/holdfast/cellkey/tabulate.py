@@ -18,6 +18,7 @@ from holdfast.tables.counting import check_identifier, code_arrays, code_places,
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, private_session, run_guarded
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow
 
 logger = logging.getLogger(__name__)
 
@@ -203,14 +204,14 @@ def _count(
     groups = code_arrays(source, columns, counted)
     if declared is not None:
         return _spread(source, declared, groups, KeyedCells(None, counts, keys, weights))
-    universe, order = observed_universe(source, columns, groups, allow_similar_codes)
+    universe, order = observed_universe(source, columns, groups, Allow(allow_similar_codes, totals=True))
     return KeyedCells(universe, counts[order], keys[order], None if weights is None else [weights[place] for place in order])
 
 
 def _declared_universe(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
     """The cells that are known before any record is seen; None for a list of columns."""
     if isinstance(given, Mapping):
-        return Universe.product(given, allow_similar_codes=allow_similar_codes)
+        return Universe.product(given, allow_similar_codes=allow_similar_codes, allow_total_names=True)
     return given if isinstance(given, Universe) else None
 
 

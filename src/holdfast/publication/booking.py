@@ -56,7 +56,6 @@ from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.publication.staged import card_digest, holds_release, remove_unfinished, unfinished_name
 from holdfast.randomness import NoiseKey
-from holdfast.randomness.key_files import read_key_file
 from holdfast.randomness.keys import STREAM_VERSION
 from holdfast.randomness.sealing import second_secret
 from holdfast.tables import Table
@@ -454,18 +453,6 @@ def check_begun_here(found: Reservation) -> None:
     """
     if found.sealed_key is not None and found.second_secret is None and found.state != "published":
         raise WrongState(not_resumable(found.release_id, True, True))
-
-
-def secret_from_environment() -> bytes | None:
-    """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
-    if text := os.environ.get("HOLDFAST_KEY"):
-        return text.encode()
-    if name := os.environ.get("HOLDFAST_KEY_FILE"):
-        try:
-            return read_key_file(name).strip()
-        except OSError:
-            raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
-    return None
 
 
 def standing(

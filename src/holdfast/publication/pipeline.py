@@ -37,7 +37,6 @@ from holdfast.publication.booking import (
     check_same,
     find_book,
     resume_release,
-    secret_from_environment,
 )
 from holdfast.publication.card_content import compare_revision, release_info
 from holdfast.publication.folder import Output, try_to_write
@@ -46,6 +45,7 @@ from holdfast.publication.order import UNNAMED, Order, check_allow_exposed
 from holdfast.publication.plan import Plan, check_mechanism, decide_exposure, exposure_after, prepare
 from holdfast.publication.publication import Publication, PublishedTable, check_extras, check_writable, complete
 from holdfast.randomness import NoiseKey
+from holdfast.randomness.key_files import secret_from_environment
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
 from holdfast.wording.exposure import not_acknowledged_sentences

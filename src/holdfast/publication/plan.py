@@ -59,6 +59,7 @@ from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import KEYED, columns_sentence, exposed_sentences
 from holdfast.wording.guarantee import guarantee_info
+from holdfast.wording.numbers import counted_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
 from holdfast.wording.zeros import law_without_zeros, zeros_sentence, zeros_source
 
@@ -205,6 +206,7 @@ class Plan:
         facts, plan = self.facts, self.drawing.sampler_plan
         return PlanInfo(
             cells=len(facts.universe),
+            counted=counted_sentences(facts) if facts.measure.whole else None,
             kept=KeptInfo(
                 constraints=tuple(str(s) for s in facts.constraints if s.kind == "kept"),
                 identities=tuple(str(s) for s in facts.constraints if s.kind == "identity"),
@@ -289,6 +291,8 @@ class Plan:
             yield "WARNING", nobody_warning(self.guarantee)
         what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
+        if info.counted is not None:
+            yield "Counted", info.counted
         totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
         text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
         yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.errors import KeyMisuse
+from holdfast.errors import KeyMisuse, OutputProblem
 
 
 def read_key_file(path: str | os.PathLike[str]) -> bytes:
@@ -20,3 +20,15 @@ def read_key_file(path: str | os.PathLike[str]) -> bytes:
             "read it, make a new key."
         )
     return content
+
+
+def secret_from_environment() -> bytes | None:
+    """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
+    if text := os.environ.get("HOLDFAST_KEY"):
+        return text.encode()
+    if name := os.environ.get("HOLDFAST_KEY_FILE"):
+        try:
+            return read_key_file(name).strip()
+        except OSError:
+            raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
+    return None

@@ -39,6 +39,7 @@ from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
 from holdfast.tables.measure import MAX_PLACES
+from holdfast.tables.sampling import OVER
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
@@ -178,6 +179,14 @@ def _codes(column: str, codes: object) -> list[str] | str:
     return codes
 
 
+def _totals(value: object) -> dict[str, list[str]]:
+    """Codes of total rows, by column; one code may stand without a list."""
+    made = {column: [codes] if isinstance(codes, str) else codes for column, codes in value.items()} if isinstance(value, dict) else {}
+    if not made or not all(isinstance(codes, list) and codes and all(isinstance(code, str) for code in codes) for codes in made.values()):
+        refuse(f'must name codes of total rows by column. Got {show_found(value)}. Write totals = {{sex = "_T"}}.')
+    return made
+
+
 def _show_mixed(value: object) -> str:
     """What was found; in a list, the first item that is no text."""
     wrong = [item for item in value if not isinstance(item, str)] if isinstance(value, list) else []
@@ -314,9 +323,13 @@ class TableSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
+    totals: Annotated[dict[str, list[str]], PlainValidator(_totals, json_schema_input_type=dict[str, str | Texts])] = {}
+    allow_total_names: bool = False
     protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
+    over: _one_of(OVER) = "refuse"  # type: ignore[valid-type]
+    sample_key: PathText | None = None
     record_key: str | None = None
     name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
@@ -348,7 +361,7 @@ class AnswerSection(Section):
     def table(self) -> TableSection:
         """The same as a table whose counts are the values: what its cells are is said and checked alike."""
         own = {name: getattr(self, name) for name in type(self).model_fields if name in TableSection.model_fields}
-        return TableSection(**own, count=self.value)
+        return TableSection(**own, count=self.value, allow_total_names=True)  # their sensitivity was declared, total rows included
 
 
 class SubsetSection(Section):

@@ -13,9 +13,10 @@ from holdfast.errors import EmptyTable, InvalidCode, OutsideUniverse, TooManyRec
 from holdfast.tables.cells import Indices
 from holdfast.tables.columns import KEY_LIMIT, MISSING, check_code_type, check_unicode, invalid_record_key, record_key_sql, text_array
 from holdfast.tables.readers import Source, find_columns
+from holdfast.tables.sampling import left_out
 from holdfast.tables.session import Session, private_session, run_guarded
-from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import TEXT_SUFFIXES
+from holdfast.tables.totals import Allow, check_codes
 from holdfast.tables.universe import Universe, check_counts_fit
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -23,17 +24,19 @@ Ints: TypeAlias = NDArray[np.int64]
 logger = logging.getLogger(__name__)
 
 MORE_RECORDS = (
-    ", the table's max_records. Raise max_records (the same promise then needs more noise), or leave records out before counting."
+    ", the table's max_records. Raise max_records (the same promise then needs more noise), or count a sample of max_records of their "
+    'records: over = "sample" under [table], over="sample" in Python.'
 )
 """How the refusal of identifiers with too many records ends where a table has max_records."""
 
 
 class RecordColumns(NamedTuple):
-    """The columns of records beside their codes, and what is checked on them."""
+    """The columns of records beside their codes, and what is checked on them. `sample_key`: where records beyond the limit are left out."""
 
     identifier: str | None = None
     max_records: int | None = 1
     record_key: str | None = None
+    sample_key: bytes | None = None
 
 
 def count_records(source: Source, universe: Universe, others: RecordColumns) -> tuple[Ints, Ints | None]:
@@ -67,28 +70,26 @@ def places_of_groups(source: Source, universe: Universe, groups: list[Any]) -> I
     return cells
 
 
-def count_observed(
-    source: Source, columns: tuple[str, ...], others: RecordColumns, *, allow_similar_codes: bool = False
-) -> tuple[Universe, Ints, Ints | None]:
+def count_observed(source: Source, columns: tuple[str, ...], others: RecordColumns, allow: Allow) -> tuple[Universe, Ints, Ints | None]:
     """The cells that have records, with their counts and keys; codes and cells in the order of their texts, so that the order tells
     nothing more.
     """
     groups, sizes, keys = _count_groups(source, columns, others)
-    universe, order = observed_universe(source, columns, groups, allow_similar_codes)
+    universe, order = observed_universe(source, columns, groups, allow)
     return universe, sizes[order], None if keys is None else keys[order]
 
 
-def observed_cells(source: Source, columns: tuple[str, ...], *, allow_similar_codes: bool = False) -> Universe:
+def observed_cells(source: Source, columns: tuple[str, ...], allow: Allow) -> Universe:
     """The universe of `count_observed`, without counting."""
     with private_session(source.path) as session:
         places = code_places(source, columns)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sql = f"SELECT DISTINCT {names} FROM {source.scan(session, places)}"
         found = run_guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
-    return observed_universe(source, columns, code_arrays(source, columns, found), allow_similar_codes)[0]
+    return observed_universe(source, columns, code_arrays(source, columns, found), allow)[0]
 
 
-def observed_universe(source: Source, columns: tuple[str, ...], groups: list[Any], allow_similar_codes: bool) -> tuple[Universe, Ints]:
+def observed_universe(source: Source, columns: tuple[str, ...], groups: list[Any], allow: Allow) -> tuple[Universe, Ints]:
     """The universe of these cells, and their order in it."""
     for column, array in zip(columns, groups, strict=True):
         if array.null_count:
@@ -97,7 +98,7 @@ def observed_universe(source: Source, columns: tuple[str, ...], groups: list[Any
             )
     codes = tuple(array.unique().sort() for array in groups)
     for column, array in zip(columns, codes, strict=True):
-        check_similar(column, array, allowed=allow_similar_codes, show=False)
+        check_codes(column, array, allow, show=False)
     indices = [match_codes(array, known) for array, known in zip(groups, codes, strict=True)]
     order = np.lexsort(indices[::-1])
     universe = Universe.from_indices(columns, codes, tuple(given[order] for given in indices), "observed", source.label)
@@ -120,11 +121,15 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
         if more:
             records = rereadable(source, session, records)
         if others.identifier is not None:
-            check_identifier(source, session, records, f"c{len(columns)}", others.identifier, others.max_records or 1)
+            limit = others.max_records or 1
+            check_identifier(source, session, records, f"c{len(columns)}", others.identifier, None if others.sample_key else limit)
+            if others.sample_key is not None:
+                records = _without_left_out(source, session, records, len(columns), limit, others.sample_key)
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
         logger.debug("Counting the records of %s by %s", source.label, ", ".join(columns))
-        sql = f"SELECT {names}, count(*) AS n{sums} FROM {records} GROUP BY {names}"
+        size = "count(*)" if others.sample_key is None else "sum(n)::BIGINT"
+        sql = f"SELECT {names}, {size} AS n{sums} FROM {records} GROUP BY {names}"
         counted = run_guarded(source.label, lambda: session.connection.sql(sql).to_arrow_table().combine_chunks())
         if key is not None and counted.column("keyed") != counted.column("n"):
             first = f"SELECT min(row) FROM (SELECT row_number() OVER () AS row, {key} AS k FROM {records}) WHERE k IS NULL"
@@ -134,6 +139,27 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
     sizes = counted.column("n").to_numpy().astype(np.int64, copy=False)
     keys = None if key is None else counted.column("k").to_numpy().astype(np.int64, copy=False)
     return arrays, sizes, keys
+
+
+def _without_left_out(source: Source, session: Session, records: str, columns: int, limit: int, key: bytes) -> str:
+    """SQL for groups of records and their sizes n, negative for records that are left out. Every cell that has records keeps its group, so
+    that records outside the universe are refused whether they are left out or not.
+    """
+    import pyarrow as pa
+
+    names = [f"c{place}" for place in range(columns)]
+    texts, identifier = ", ".join(f"{name}::VARCHAR AS {name}" for name in names), f"c{columns}"
+    more = f"SELECT {identifier} FROM {records} GROUP BY {identifier} HAVING count(*) > {limit}"
+    listed = ", ".join(["id", *names])
+    sql = (
+        f"SELECT {identifier}::VARCHAR AS id, {texts}, count(*) AS n FROM {records} WHERE {identifier} IN ({more}) "
+        f"GROUP BY {listed} ORDER BY {listed}"
+    )
+    found = run_guarded(source.label, lambda: session.connection.sql(sql).fetchall())
+    cut = left_out(((row[0], tuple(code or "" for code in row[1:-1]), row[-1]) for row in found), limit, key)
+    arrays = [pa.array([codes[place] for codes in cut], pa.string()) for place in range(columns)]
+    session.connection.register("cut", pa.table([*arrays, pa.array([-size for size in cut.values()], pa.int64())], names=[*names, "n"]))
+    return f"(SELECT {texts}, 1 AS n FROM {records} UNION ALL SELECT * FROM cut)"
 
 
 def code_places(source: Source, columns: tuple[str, ...]) -> list[int]:
@@ -165,16 +191,19 @@ def rereadable(source: Source, session: Session, records: str) -> str:
     return "records"
 
 
-def check_identifier(source: Source, session: Session, records: str, key: str, name: str, limit: int, advice: str = MORE_RECORDS) -> None:
-    """Refuse if an identifier has more than `limit` records."""
+def check_identifier(
+    source: Source, session: Session, records: str, key: str, name: str, limit: int | None, advice: str = MORE_RECORDS
+) -> None:
+    """Refuse if a record has no identifier, or an identifier has more than `limit` records."""
     absent = f"{key} IS NULL" + (f" OR {key} = ''" if source.path is not None and source.path.suffix.lower() in TEXT_SUFFIXES else "")
-    sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {limit}"
+    most = 2**62 if limit is None else limit
+    sizes = f"SELECT {key} FROM {records} WHERE NOT ({absent}) GROUP BY {key} HAVING count(*) > {most}"
     ask = f"SELECT EXISTS (SELECT 1 FROM {records} WHERE {absent}), EXISTS ({sizes})"
     ((missing, exceeding),) = run_guarded(source.label, lambda: session.connection.sql(ask).fetchall())
     if missing:
         raise TooManyRecords(f"In column {name!r} of {source.label}, records have no identifier. Fill it in, so that it can be checked.")
     if exceeding:
-        raise TooManyRecords(f"In column {name!r} of {source.label}, identifiers have more than {count_of(limit, 'record')}{advice}")
+        raise TooManyRecords(f"In column {name!r} of {source.label}, identifiers have more than {count_of(most, 'record')}{advice}")
 
 
 def match_codes(texts: Any, codes: Any) -> Indices:

@@ -25,7 +25,7 @@ WHAT_TO_DO = {
     "duplicate-cells": "Add such rows up, or name all columns that tell cells apart.",
     "empty-table": "Check the file or the query.",
     "outside-universe": "Declare these codes or cells, or recode the records.",
-    "too-many-records": "Give every record its own identifier, or raise max_records where a table has it, which costs more noise.",
+    "too-many-records": 'Raise max_records, which needs more noise, or count a sample of each person\'s records: over = "sample".',
     "out-of-scope": "Count records without weights.",
     "confidential-table": "Save the table to a file and protect that file.",
     "invalid-constraint": "Name columns and codes that exist; the message shows them.",

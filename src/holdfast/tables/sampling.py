@@ -1,0 +1,61 @@
+"""Records of one person beyond the limit: a secret key says which are counted.
+
+The records of a person are ordered by the HMAC-SHA-256 of identifier, codes and number among equal ones, and the first `limit` are counted.
+So the choice for a person depends on the key and on this person's records alone: one person changes at most `limit` counted records, as if
+nobody had more ([theory R29]). The order of rows, how they are read, and the format of the file change nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections import Counter
+from collections.abc import Iterable
+from heapq import nsmallest
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from holdfast.errors import InvalidParameter, OutputProblem
+from holdfast.randomness.key_files import read_key_file, secret_from_environment
+from holdfast.randomness.labels import encode_header
+
+Over: TypeAlias = Literal["refuse", "sample"]
+"""What is done if somebody has more records than the limit."""
+OVER: tuple[Over, ...] = ("refuse", "sample")
+Codes: TypeAlias = tuple[str, ...]
+PURPOSE = "holdfast sample of records, 1"
+LEAST_SECRET_BYTES = 16
+
+
+def read_sample_key(path: str | os.PathLike[str] | None) -> bytes:
+    """The secret of a key file; without one, HOLDFAST_KEY or the file that HOLDFAST_KEY_FILE names."""
+    try:
+        secret = secret_from_environment() if path is None else read_key_file(path).strip()
+    except OSError:
+        raise OutputProblem("The file that sample_key names cannot be read. Check its path and permissions.") from None
+    if secret is None or len(secret) < LEAST_SECRET_BYTES:
+        raise InvalidParameter(
+            f"A sample of each person's records needs a secret of at least {LEAST_SECRET_BYTES} bytes, the same for all releases of the "
+            "data. Write one with `openssl rand -hex 32` into a file that only you can read, and name it as sample_key; or set "
+            "HOLDFAST_KEY.",
+            field="sample_key",
+        )
+    return secret
+
+
+def left_out(groups: Iterable[tuple[str, Codes, int]], limit: int, key: bytes) -> dict[Codes, int]:
+    """How many records of each tuple of codes are left out.
+
+    Given:  groups of equal records as (identifier, codes, how many), those of one identifier side by side.
+    """
+    out: Counter[Codes] = Counter()
+    for _, own in groupby(groups, key=lambda group: group[0]):
+        records = {codes: (encode_header((PURPOSE, identifier, *codes), b"i"), size) for identifier, codes, size in own}
+        out.update({codes: size for codes, (_, size) in records.items()})
+        ordered = (
+            (hmac.digest(key, header + number.to_bytes(8, "big"), "sha256"), codes)
+            for codes, (header, size) in records.items()
+            for number in range(size)
+        )
+        out.subtract(codes for _, codes in nsmallest(limit, ordered))
+    return {codes: size for codes, size in out.items() if size}
