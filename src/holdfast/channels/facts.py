@@ -58,9 +58,8 @@ class Facts:
         constraints = tuple(keep)
         made = Declarations(table) if isinstance(table, Universe) else table
         said = (made.protect, made.max_records, made.count_name, made.name)
-        return cls(
-            lattice(made.universe, constraints), constraints, *said, columns=dict(made.public_columns), measure=made.measure, over=made.over
-        )
+        others: dict[str, Any] = {"columns": dict(made.public_columns), "measure": made.measure, "over": made.over}
+        return cls(lattice(made.universe, constraints), constraints, *said, **others)
 
     @property
     def universe(self) -> Universe:

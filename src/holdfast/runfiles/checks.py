@@ -76,9 +76,7 @@ def check_universe(table: TableSection, folder: str) -> None:
             "cells, or name a file under universe. Leave public out.",
         )
     elif table.totals:
-        raise Problem(
-            ("table", "totals"), "this key is for counts: a record is no total. Leave such codes out of cells, and such rows out."
-        )
+        raise Problem(("table", "totals"), "this key is for counts: a record is no total. Leave such rows out of the source.")
     elif table.public_columns:
         raise Problem(("table", "public_columns"), "this key is for counts: records have no public number for each cell. Leave it out.")
     elif table.cell_key is not None:

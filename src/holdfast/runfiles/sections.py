@@ -34,7 +34,7 @@ from holdfast.privacy.asked import DISTANCE
 from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
-from holdfast.tables.declarations import MAX_RECORDS
+from holdfast.tables.declarations import MAX_RECORDS, NOBODY
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
@@ -81,6 +81,8 @@ def _protect(value: object) -> str:
     name = _line(value)
     if name == DISTANCE:
         refuse(f'"{DISTANCE}" names nobody: per = "{DISTANCE}" is a budget for one unit of distance. Write protect = "person".')
+    if name.strip().lower() in NOBODY:
+        refuse(f'names nobody whose privacy could be promised. Got {show_found(value)}. Write protect = "person".')
     return name
 
 

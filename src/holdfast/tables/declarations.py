@@ -28,6 +28,8 @@ from holdfast.tables.text_files import Reading
 from holdfast.tables.totals import Allow
 from holdfast.tables.universe import Universe
 
+NOBODY = frozenset(("y", "yes", "n", "no", "none", "true", "false"))
+"""Answers to questions, which name nobody whose privacy could be promised."""
 MAX_RECORDS = 2**31 - 1
 """The most records of one person that may be declared."""
 
@@ -209,7 +211,7 @@ def declared_universe(
 
 def checked_protect(protect: str) -> str:
     """Whose privacy is promised, as a text; raise InvalidParameter for "distance", which `per` has another meaning for."""
-    if not isinstance(protect, str) or not protect.strip():
+    if not isinstance(protect, str) or not protect.strip() or protect.strip().lower() in NOBODY:
         raise InvalidParameter(
             f"protect must say whose privacy is promised, such as 'person' or 'household'. Got {protect!r}.", field="protect"
         )

@@ -38,7 +38,8 @@ from holdfast.tables.universe import Universe
 
 _SCOPE = (
     "Holdfast protects counts of whole records: survey weights and magnitudes (sums of income, turnover and the like) are out of scope, "
-    "because one record can change them by more than one. Count the records unweighted."
+    "because one record can change them by more than one. Count the records unweighted; for answers whose sensitivity you know, use "
+    "hf.answer."
 )
 
 
@@ -89,7 +90,8 @@ class Table(Declarations, Frames):
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
-                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
+                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape. "
+                "Real-valued answers go to hf.answer."
             )
         measure.check(counts)
         if cell_keys is not None:

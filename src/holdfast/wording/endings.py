@@ -26,7 +26,7 @@ WHAT_TO_DO = {
     "empty-table": "Check the file or the query.",
     "outside-universe": "Declare these codes or cells, or recode the records.",
     "too-many-records": 'Raise max_records, which needs more noise, or count a sample of each person\'s records: over = "sample".',
-    "out-of-scope": "Count records without weights.",
+    "out-of-scope": "Count records without weights, or use hf.answer for real-valued answers.",
     "confidential-table": "Save the table to a file and protect that file.",
     "invalid-constraint": "Name columns and codes that exist; the message shows them.",
     "contradicting-totals": "Correct the declared values that the message names.",
