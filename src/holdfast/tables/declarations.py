@@ -231,8 +231,8 @@ def check_over(over: object, identifier: str | None, sample_key: object, record_
         raise InvalidParameter("sample_key= goes with over='sample'. Give both, or leave sample_key out.", field="sample_key")
     if over == "sample" and (identifier is None or record_key is not None):
         raise InvalidParameter(
-            "over='sample' needs id=, the column that identifies the person, and takes no record_key=: a cell's key is that of all its "
-            "records.",
+            "over='sample' takes records with an identifier, and no record_key=: a cell's key is that of all its records. Name the column "
+            "that identifies the person: id='person_number'.",
             field="over",
         )
 

@@ -2,7 +2,7 @@
 
 The records of a person are ordered by the HMAC-SHA-256 of identifier, codes and number among equal ones, and the first `limit` are counted.
 So the choice for a person depends on the key and on this person's records alone: one person changes at most `limit` counted records, as if
-nobody had more ([theory R29]). The order of rows, how they are read, and the format of the file change nothing.
+nobody had more ([theory T210]). The order of rows, how they are read, and the format of the file change nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ LEAST_SECRET_BYTES = 16
 
 def read_sample_key(path: str | os.PathLike[str] | None) -> bytes:
     """The secret of a key file; without one, HOLDFAST_KEY or the file that HOLDFAST_KEY_FILE names."""
+    secret, unread = None, False
     try:
         secret = secret_from_environment() if path is None else read_key_file(path).strip()
     except OSError:
-        raise OutputProblem("The file that sample_key names cannot be read. Check its path and permissions.") from None
+        unread = True
+    if unread:
+        raise OutputProblem("The file that sample_key names cannot be read. Check its path and permissions.")
     if secret is None or len(secret) < LEAST_SECRET_BYTES:
         raise InvalidParameter(
             f"A sample of each person's records needs a secret of at least {LEAST_SECRET_BYTES} bytes, the same for all releases of the "
