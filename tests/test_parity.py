@@ -20,11 +20,11 @@ from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
 from holdfast.publication.cellkey import save_perturbed
-from holdfast.publication.diagnose import diagnose
 from holdfast.publication.publication import Publication
+from holdfast.research.chains.diagnose import diagnose
+from holdfast.research.synth import Population, synthesize
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
 from holdfast.tables.columns import KEY_BITS
-from holdfast.tables.synth import Population, synthesize
 from tests.running import Run
 
 SHOWN = {"as_json", "output"}
@@ -107,13 +107,15 @@ FILES: dict[str, tuple[type[Section], Pair]] = {
     ),
     "table of counts": (
         TableSection,
-        Pair((hf.Table.from_counts,), FROM_A_FILE | {"id", "record_key", "count"}, {"data", "cells", "count", "weight"}),
+        Pair(
+            (hf.Table.from_counts,), FROM_A_FILE | {"id", "over", "sample_key", "record_key", "count"}, {"data", "cells", "count", "weight"}
+        ),
     ),
     "table of records": (
         TableSection,
         Pair(
             (hf.Table.from_records,),
-            FROM_A_FILE | {"cell_key", "public", "count", "public_columns"},  # of counts
+            FROM_A_FILE | {"cell_key", "public", "count", "public_columns", "totals"},  # of counts
             {"data", "cells", "count", "weight", "public_columns"},
         ),
     ),

@@ -33,7 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger import Ledger
 from holdfast.publication import booking, folder, publication
-from holdfast.randomness.key_files import secret_from_environment
+from holdfast.randomness.keys import secret_from_environment
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (

@@ -81,6 +81,8 @@ CARD: dict[str, Any] = {
         "universe_digest": "sha256:" + "0f" * 32,
         "protect": "person",
         "max_records": 1,
+        "over": "refuse",
+        "counted": "Column 'count' is declared to be a count of persons, each counted at most once, and no sum of amounts.",
         "public_columns": [],
         "hierarchies": [],
         "labels": [],

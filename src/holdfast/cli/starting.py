@@ -15,12 +15,11 @@ from typing import Annotated
 import typer
 from typer.completion import get_completion_inspect_parameters, shell_complete
 
+from holdfast.cli.parts import AsJson
 from holdfast.errors import OutOfScope, OutputExists, WrongUse
 
 COMPLETING = "_HOLDFAST_COMPLETE"
 """The variable by which a shell asks for completions."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
 
 class Shell(StrEnum):
@@ -54,7 +53,7 @@ def init(
     from holdfast.runfiles.starting import TOTAL, Choices, column_names, hidden_totals, likely_cells, likely_count, likely_id, start
     from holdfast.tables.declarations import checked_protect
     from holdfast.wording import starting as questions
-    from holdfast.wording.numbers import plural
+    from holdfast.wording.budget import plural
 
     if records and count is not None:
         raise WrongUse("--records says that there is no column of counts, and --count names one. Leave one of them out.")

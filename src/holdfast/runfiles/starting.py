@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.card.fields import MAX_IDENTIFIER
+from holdfast.card.parts import MAX_IDENTIFIER
 from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, InvalidTable, OutputExists, RequestTooLarge, UnknownColumn
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text

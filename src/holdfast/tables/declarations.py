@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidCount, InvalidParameter, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, CountColumn, read_only
-from holdfast.tables.counting import observed_cells
+from holdfast.tables.counting import observed_cells, read_declared, read_listed, read_totals
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.listing import Totals, read_declared, read_listed, read_totals
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source
 from holdfast.tables.sampling import OVER, Over
 from holdfast.tables.text_files import Reading
-from holdfast.tables.totals import Allow
+from holdfast.tables.totals import Allow, Totals
 from holdfast.tables.universe import Universe
 
 NOBODY = frozenset(("y", "yes", "n", "no", "none", "true", "false"))

@@ -16,7 +16,6 @@ from itertools import groupby
 from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidParameter, OutputProblem
-from holdfast.randomness.key_files import read_key_file, secret_from_environment
 from holdfast.randomness.labels import encode_header
 
 Over: TypeAlias = Literal["refuse", "sample"]
@@ -29,6 +28,8 @@ LEAST_SECRET_BYTES = 16
 
 def read_sample_key(path: str | os.PathLike[str] | None) -> bytes:
     """The secret of a key file; without one, HOLDFAST_KEY or the file that HOLDFAST_KEY_FILE names."""
+    from holdfast.randomness.keys import read_key_file, secret_from_environment  # loads ciphers, which a table seldom needs
+
     secret, unread = None, False
     try:
         secret = secret_from_environment() if path is None else read_key_file(path).strip()

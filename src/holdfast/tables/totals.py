@@ -6,7 +6,8 @@ columns: the true cost would be several times the promised one. Names alone deci
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.display import list_names
 from holdfast.errors import InvalidCode
@@ -25,6 +26,8 @@ SEXES = tuple(map(set, ("mf", "mw", "mk", "mv", "hf")))
 """The short name is a total only beside one of these pairs: elsewhere it may be a town, or true."""
 _MARKS = " \t\u00a0.,:;*+=#/\\|'\"()[]{}<>!?&"
 _SHOWN = 100
+Totals: TypeAlias = Mapping[str, str | Sequence[str]]
+"""Codes of total rows, by column."""
 
 
 class Allow(NamedTuple):
