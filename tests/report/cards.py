@@ -215,7 +215,9 @@ def a_card(**changes: Any) -> Card:
     return Card.model_validate(card_values(**changes))
 
 
-NO_TEXT = frozenset({"schema_version", "language", "formulas", "universe", "universe_digest", "status", "identity", "found", "kind"}) | {
+NO_TEXT = frozenset(
+    {"schema_version", "over", "language", "formulas", "universe", "universe_digest", "status", "identity", "found", "kind"}
+) | {
     "epsilon",
     "delta",
     "rho",
