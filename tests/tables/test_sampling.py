@@ -158,9 +158,10 @@ class TestReading:
         (tmp_path / "short").chmod(0o600)
         refused(InvalidParameter, lambda: count(frame(SOME), tmp_path / "short"))
         refused(OutputProblem, lambda: count(frame(SOME), tmp_path / "none"))
+        unnamed: Any = [*SOME, (None, "F", "0")]
+        assert "records have no identifier" in refused(TooManyRecords, lambda: count(frame(unnamed), key))
         key.chmod(0o644)
         refused(KeyMisuse, lambda: count(frame(SOME), key))
-        assert "records have no identifier" in refused(TooManyRecords, lambda: count(frame([*SOME, (None, "F", "0")]), key))  # type: ignore[list-item]
 
 
 RUN = """

@@ -82,7 +82,7 @@ def test_refused_wherever_codes_come_from(source: str) -> None:
     message = refused(InvalidCode, lambda: SOURCES[source](["F", "M", "_T"], False), str(SECRET))
     assert message.startswith("Column 'a' has codes named like totals")
     assert ("_T" in message) is (source != "observed")  # codes that were only seen are not shown
-    assert "allow_total_names=True" in message
+    assert "allow_total_names = true" in message
     SOURCES[source](["F", "M", "_T"], True)
 
 
@@ -166,7 +166,7 @@ class TestDeclared:
     @pytest.mark.parametrize(
         ("totals", "error", "said"),
         [
-            ({"age": "_T"}, UnknownColumn, "which is no column of cells"),
+            ({"age": "_T"}, UnknownColumn, "which is not a column of cells"),
             ({"sex": "_U"}, InvalidParameter, "names the code '_U' of column 'sex', which the pyarrow Table does not have"),
             ({"sex": []}, InvalidParameter, "totals has codes"),
             ({"sex": [1]}, InvalidParameter, "totals has codes"),

@@ -181,7 +181,7 @@ def _codes(column: str, codes: object) -> list[str] | str:
 
 
 def _totals(value: object) -> dict[str, list[str]]:
-    """Codes of total rows, by column; one code may stand without a list."""
+    """Codes of total rows, by column; a single code needs no list."""
     made = {column: [codes] if isinstance(codes, str) else codes for column, codes in value.items()} if isinstance(value, dict) else {}
     if not made or not all(isinstance(codes, list) and codes and all(isinstance(code, str) for code in codes) for codes in made.values()):
         refuse(f'must name codes of total rows by column. Got {show_found(value)}. Write totals = {{sex = "_T"}}.')

@@ -33,7 +33,7 @@ _COUNT_RULE = (
 )
 
 _COUNT_ADVICE = (
-    "Cast counts to integers at the source. Sums of amounts, means and shares are real-valued answers: use hf.answer, or [answer] in a "
+    "Cast it to integers at the source. Sums of amounts, means and shares are real-valued answers: use hf.answer, or [answer] in a "
     "run file."
 )
 

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 MORE_RECORDS = (
     ", the table's max_records. Raise max_records (the same promise then needs more noise), or count a sample of max_records of their "
-    'records: over = "sample" under [table], over="sample" in Python.'
+    'records: over = "sample" under [table] and as an argument of from_records.'
 )
 """How the refusal of identifiers with too many records ends where a table has max_records."""
 
@@ -319,7 +319,7 @@ def read_totals(totals: Totals | None, columns: tuple[str, ...], universe: Unive
     made = {column: (codes,) if isinstance(codes, str) else tuple(codes) for column, codes in totals.items()}
     for column, codes in made.items():
         if column not in columns:
-            raise UnknownColumn(f"totals names {column!r}, which is no column of cells. Columns: {', '.join(map(repr, columns))}.")
+            raise UnknownColumn(f"totals names {column!r}, which is not a column of cells. Columns: {', '.join(map(repr, columns))}.")
         if not codes or not all(isinstance(code, str) for code in codes):
             raise InvalidParameter(f"totals has codes, which are texts. Write totals={{{column!r}: '_T'}}.", field="totals")
         if universe is not None and (found := [code for code in codes if code in universe.codes.places(column)]):

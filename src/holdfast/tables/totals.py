@@ -61,9 +61,10 @@ def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> 
     if allow.totals or not (found := total_names(codes)):
         return
     shown = f": {list_names(found, _SHOWN, repr)}" if show else ""
+    line = f"totals = {{{column} = {found[0] if show else '...'!r}}}"
     raise InvalidCode(
         f"Column {column!r} has codes named like totals{shown}. Total rows are not cells: a person in them would cost more than promised. "
-        f"Declare them, and they are checked and left out: totals = {{{column} = {found[0] if show else '...'!r}}} under [table]; "
-        f"totals={{...}} in from_counts. If they are no totals: allow_total_names = true, or allow_total_names=True in Python.",
+        f"Declare them, and they are checked and left out: {line} under [table]. If they are "
+        "codes of cells: allow_total_names = true. In Python, from_counts has arguments of these names.",
         details={"column": column},
     )
