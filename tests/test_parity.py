@@ -108,7 +108,9 @@ FILES: dict[str, tuple[type[Section], Pair]] = {
     "table of counts": (
         TableSection,
         Pair(
-            (hf.Table.from_counts,), FROM_A_FILE | {"id", "over", "sample_key", "record_key", "count"}, {"data", "cells", "count", "weight"}
+            (hf.Table.from_counts,),
+            FROM_A_FILE | {"id", "over", "sample_key", "sample_by", "record_key", "count"},
+            {"data", "cells", "count", "weight"},
         ),
     ),
     "table of records": (

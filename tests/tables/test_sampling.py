@@ -51,7 +51,7 @@ def by_hand(people: dict[str, Counter[tuple[str, ...]]], limit: int) -> Counter[
     out: Counter[tuple[str, ...]] = Counter()
     for own in people.values():
         out.update(own)
-    out.subtract(left_out([(name, codes, size) for name, own in people.items() for codes, size in own.items()], limit, KEY))
+    out.subtract(left_out([(name, (), codes, size) for name, own in people.items() for codes, size in own.items()], limit, KEY))
     return out
 
 
@@ -141,6 +141,18 @@ class TestReading:
         )
         assert (len(made), sum(made.counts.tolist())) == (4, 3)
 
+    def test_tables_by_other_columns_count_the_same_records(self, key: Path) -> None:
+        """With columns that tell records apart: each table is that of one and the same choice."""
+        visits = [(str(n % 9), "FM"[n // 9 % 2], "01"[n // 18 % 2], str(n // 9)) for n in range(54)]
+        whole = frame([row[:3] for row in visits]).append_column("visit", pa.array([row[3] for row in visits]))
+        by: dict[str, Any] = {"sample_by": ["visit"], "limit": 2}
+        both = count(whole, key, **by)
+        assert sum(both) == 18
+        assert count(whole, key, cells={"sex": ["F", "M"]}, **by) == [both[0] + both[1], both[2] + both[3]]
+        assert count(whole, key, cells={"age": ["0", "1"]}, **by) == [both[0] + both[2], both[1] + both[3]]
+        numbers = whole.set_column(3, "visit", pa.array([int(row[3]) for row in visits]))
+        assert count(numbers.take(list(range(54))[::-1]), key, **by) == both
+
     def test_nobody_beyond_the_limit(self, key: Path) -> None:
         assert count(frame(SOME), key, 4) == hf.Table.from_records(frame(SOME), CELLS, id="id", max_records=4).counts.tolist()
 
@@ -149,7 +161,9 @@ class TestReading:
             ({"over": "cut"}, "over must be one of 'refuse', 'sample'"),
             ({"id": None}, "over='sample' takes records with an identifier"),
             ({"record_key": "sex"}, "and no record_key="),
-            ({"over": "refuse"}, "sample_key= goes with over='sample'"),
+            ({"over": "refuse"}, "sample_key= and sample_by= go with over='sample'"),
+            ({"over": "refuse", "sample_key": None, "sample_by": ["age"]}, "sample_key= and sample_by= go with over='sample'"),
+            ({"sample_by": "age"}, "sample_by is a list of column names"),
             ({"key": None}, "needs a secret of at least 16 bytes"),
         ]
         for more, said in wrong:
@@ -238,6 +252,8 @@ class TestWalk:
             ('over = "sample"', "needs a secret of at least 16 bytes"),
             ('over = "sample"\nsample_key = "none.key"', "does not exist"),
             ('sample_key = "sample.key"', 'this key goes with over = "sample"'),
+            ('sample_by = ["age"]', 'this key goes with over = "sample"'),
+            ('over = "sample"\nsample_key = "sample.key"\nsample_by = ["visit"]', "has no column 'visit'"),
             ('over = "sample"\nsample_key = "sample.key"\nrecord_key = "rkey"', "record_key do not go together"),
         ],
     )

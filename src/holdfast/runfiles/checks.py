@@ -109,8 +109,9 @@ def check_universe(table: TableSection, folder: str) -> None:
 def _check_sample(table: TableSection, folder: str) -> None:
     """Which keys go with over = "sample"."""
     if table.over != "sample":
-        if table.sample_key is not None:
-            raise Problem(("table", "sample_key"), 'this key goes with over = "sample". Write that line too, or leave sample_key out.')
+        for key in ("sample_key", "sample_by"):
+            if getattr(table, key):
+                raise Problem(("table", key), f'this key goes with over = "sample". Write that line too, or leave {key} out.')
         return
     if table.id is None:
         raise Problem(("table", "over"), 'over = "sample" needs id, the column that identifies the person, and a source of records.')

@@ -46,6 +46,7 @@ EXAMPLES = {
     "table.id": 'id = "person_number"',
     "table.over": 'over = "sample"',
     "table.sample_key": 'sample_key = "sample.key"',
+    "table.sample_by": 'sample_by = ["visit"]',
     "table.record_key": 'record_key = "rkey"',
     "table.name": 'name = "Population by county"',
     "table.hierarchies": "hierarchies = {county = {prefixes = [2]}}",

@@ -184,7 +184,7 @@ class Run:
                 how = Reading(**{name: common[name] for name in options})
                 common |= {"hierarchies": self._trees(lambda column: self._cell_codes(data, column, how)), "public": section.public}
             return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
-        common |= {"id": section.id, "record_key": section.record_key, "over": section.over}
+        common |= {"id": section.id, "record_key": section.record_key, "over": section.over, "sample_by": section.sample_by}
         common |= {"sample_key": None if section.sample_key is None else self._at(section.sample_key)}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}

@@ -331,6 +331,7 @@ class TableSection(Section):
     id: str | None = None
     over: _one_of(OVER) = "refuse"  # type: ignore[valid-type]
     sample_key: PathText | None = None
+    sample_by: list[str] = []
     record_key: str | None = None
     name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}

@@ -50,6 +50,7 @@ class RecordColumns(NamedTuple):
     max_records: int | None = 1
     record_key: str | None = None
     sample_key: bytes | None = None
+    sample_by: Sequence[str] = ()
 
 
 def count_records(source: Source, universe: Universe, others: RecordColumns) -> tuple[Ints, Ints | None]:
@@ -124,7 +125,7 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
     """
     places = code_places(source, columns)
     types = source.types()
-    more = [name for name in (others.identifier, others.record_key) if name is not None]
+    more = [name for name in (others.identifier, others.record_key, *others.sample_by) if name is not None]
     places += find_columns(source, more, columns)
     key = None
     if others.record_key is not None:
@@ -137,7 +138,7 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
             limit = others.max_records or 1
             check_identifier(source, session, records, f"c{len(columns)}", others.identifier, None if others.sample_key else limit)
             if others.sample_key is not None:
-                records = _without_left_out(source, session, records, len(columns), limit, others.sample_key)
+                records = _without_left_out(source, session, records, len(columns), limit, others.sample_key, len(others.sample_by))
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         sums = "" if key is None else f", (sum({key}) % {KEY_LIMIT})::BIGINT AS k, count({key}) AS keyed"
         logger.debug("Counting the records of %s by %s", source.label, ", ".join(columns))
@@ -154,7 +155,7 @@ def _count_groups(source: Source, columns: tuple[str, ...], others: RecordColumn
     return arrays, sizes, keys
 
 
-def _without_left_out(source: Source, session: Session, records: str, columns: int, limit: int, key: bytes) -> str:
+def _without_left_out(source: Source, session: Session, records: str, columns: int, limit: int, key: bytes, more: int) -> str:
     """SQL for groups of records and their sizes n, negative for records that are left out. Every cell that has records keeps its group, so
     that records outside the universe are refused whether they are left out or not.
     """
@@ -162,14 +163,16 @@ def _without_left_out(source: Source, session: Session, records: str, columns: i
 
     names = [f"c{place}" for place in range(columns)]
     texts, identifier = ", ".join(f"{name}::VARCHAR AS {name}" for name in names), f"c{columns}"
-    more = f"SELECT {identifier} FROM {records} GROUP BY {identifier} HAVING count(*) > {limit}"
-    listed = ", ".join(["id", *names])
+    others = [f"c{columns + 1 + place}" for place in range(more)]
+    values = ", ".join(f"coalesce({name}::VARCHAR, '') AS {name}" for name in [*others, *names])
+    exceeding = f"SELECT {identifier} FROM {records} GROUP BY {identifier} HAVING count(*) > {limit}"
+    listed = ", ".join(["id", *others, *names])
     sql = (
-        f"SELECT {identifier}::VARCHAR AS id, {texts}, count(*) AS n FROM {records} WHERE {identifier} IN ({more}) "
+        f"SELECT {identifier}::VARCHAR AS id, {values}, count(*) AS n FROM {records} WHERE {identifier} IN ({exceeding}) "
         f"GROUP BY {listed} ORDER BY {listed}"
     )
     found = run_guarded(source.label, lambda: session.connection.sql(sql).fetchall())
-    cut = left_out(((row[0], tuple(code or "" for code in row[1:-1]), row[-1]) for row in found), limit, key)
+    cut = left_out(((row[0], row[1 : 1 + more], row[1 + more : -1], row[-1]) for row in found), limit, key)
     arrays = [pa.array([codes[place] for codes in cut], pa.string()) for place in range(columns)]
     session.connection.register("cut", pa.table([*arrays, pa.array([-size for size in cut.values()], pa.int64())], names=[*names, "n"]))
     return f"(SELECT {texts}, 1 AS n FROM {records} UNION ALL SELECT * FROM cut)"

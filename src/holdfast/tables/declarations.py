@@ -124,6 +124,7 @@ class Declarations:
         id: str | None = None,
         over: Over = "refuse",
         sample_key: str | os.PathLike[str] | None = None,
+        sample_by: Sequence[str] = (),
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
@@ -138,7 +139,7 @@ class Declarations:
         if not isinstance(declared, Universe):
             with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 declared = observed_cells(source, declared, allow)
-        check_over(over, id, sample_key, record_key)
+        check_over(over, id, sample_key or sample_by, record_key)
         return cls(declared, count, checked_protect(protect), checked_max_records(max_records), name, over=over)
 
 
@@ -222,12 +223,12 @@ def checked_protect(protect: str) -> str:
     return protect
 
 
-def check_over(over: object, identifier: str | None, sample_key: object, record_key: str | None) -> None:
+def check_over(over: object, identifier: str | None, how: object, record_key: str | None) -> None:
     """Refuse what does not go together with a sample of each person's records."""
     if over not in OVER:
         raise InvalidParameter(f"over must be one of {', '.join(map(repr, OVER))}. Got {over!r}.", field="over")
-    if over == "refuse" and sample_key is not None:
-        raise InvalidParameter("sample_key= goes with over='sample'. Give both, or leave sample_key out.", field="sample_key")
+    if over == "refuse" and how:
+        raise InvalidParameter("sample_key= and sample_by= go with over='sample'. Give it too, or leave them out.", field="over")
     if over == "sample" and (identifier is None or record_key is not None):
         raise InvalidParameter(
             "over='sample' takes records with an identifier, and no record_key=: a cell's key is that of all its records. Name the column "

@@ -1,8 +1,9 @@
 """Records of one person beyond the limit: a secret key says which are counted.
 
 The records of a person are ordered by the HMAC-SHA-256 of identifier, codes and number among equal ones, and the first `limit` are counted.
-So the choice for a person depends on the key and on this person's records alone: one person changes at most `limit` counted records, as if
-nobody had more ([theory T210]). The order of rows, how they are read, and the format of the file change nothing.
+Columns that tell the records of a person apart, such as the number of a visit, may come before codes: then tables by other columns count the
+same records. So the choice for a person depends on the key and on this person's records alone: one person changes at most `limit` counted
+records, as if nobody had more ([theory T210]). The order of rows, how they are read, and the format of the file change nothing.
 """
 
 from __future__ import annotations
@@ -47,19 +48,24 @@ def read_sample_key(path: str | os.PathLike[str] | None) -> bytes:
     return secret
 
 
-def left_out(groups: Iterable[tuple[str, Codes, int]], limit: int, key: bytes) -> dict[Codes, int]:
+def left_out(groups: Iterable[tuple[str, Codes, Codes, int]], limit: int, key: bytes) -> dict[Codes, int]:
     """How many records of each tuple of codes are left out.
 
-    Given:  groups of equal records as (identifier, codes, how many), those of one identifier side by side.
+    Given:  groups of equal records as (identifier, values that tell records apart, codes, how many), those of one identifier side by side.
     """
+
+    def order(number: int, *texts: str) -> bytes:
+        return hmac.digest(key, encode_header((PURPOSE, *texts), b"i") + number.to_bytes(8, "big"), "sha256")
+
     out: Counter[Codes] = Counter()
-    for _, own in groupby(groups, key=lambda group: group[0]):
-        records = {codes: (encode_header((PURPOSE, identifier, *codes), b"i"), size) for identifier, codes, size in own}
-        out.update({codes: size for codes, (_, size) in records.items()})
+    for identifier, own in groupby(groups, key=lambda group: group[0]):
+        records = [(values, codes, size) for _, values, codes, size in own]
+        for _, codes, size in records:
+            out[codes] += size
         ordered = (
-            (hmac.digest(key, header + number.to_bytes(8, "big"), "sha256"), codes)
-            for codes, (header, size) in records.items()
+            (order(len(values), identifier, *values), order(number, identifier, *values, *codes), codes)
+            for values, codes, size in records
             for number in range(size)
         )
-        out.subtract(codes for _, codes in nsmallest(limit, ordered))
+        out.subtract(codes for *_, codes in nsmallest(limit, ordered))
     return {codes: size for codes, size in out.items() if size}

@@ -181,6 +181,7 @@ class Table(Declarations, Frames):
         id: str | None = None,
         over: Over = "refuse",
         sample_key: str | os.PathLike[str] | None = None,
+        sample_by: Sequence[str] = (),
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
@@ -198,7 +199,8 @@ class Table(Declarations, Frames):
                      holds only among data with the same cells, and says so. `max_records` is the most records one person (or what `protect`
                      names) may have, checked where `id` names the column of its identifier; with None the promise is for one record.
                      With over="sample" only `max_records` records of everybody are counted. The secret in the file `sample_key`, or
-                     HOLDFAST_KEY, says which: it must be the same for all releases of the data.
+                     HOLDFAST_KEY, says which: it must be the same for all releases of the data. `sample_by` names columns that tell the
+                     records of one person apart, so that tables by other columns count the same ones.
                      `record_key` names the column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records'
                      keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
@@ -220,8 +222,9 @@ class Table(Declarations, Frames):
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
         allow = Allow(allow_similar_codes, allow_total_names)
         declared = declared_universe(cells, universe, hierarchies, allow)
-        check_over(over, id, sample_key, record_key)
-        others = RecordColumns(id, limit, record_key, read_sample_key(sample_key) if over == "sample" else None)
+        check_over(over, id, sample_key or sample_by, record_key)
+        key = read_sample_key(sample_key) if over == "sample" else None
+        others = RecordColumns(id, limit, record_key, key, names_list(sample_by, "sample_by"))
         with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
             if isinstance(declared, Universe):
                 counts, keys = count_records(source, declared, others)

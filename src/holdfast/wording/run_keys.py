@@ -50,6 +50,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "id": "For records: the column that identifies the person (or what is protected), so that max_records is checked.",
         "over": 'For records, if somebody has more than max_records: "refuse" the table, or count a "sample" of max_records of them.',
         "sample_key": 'With over = "sample": a file with a secret that decides which records are counted; left out, HOLDFAST_KEY.',
+        "sample_by": 'With over = "sample": columns that tell the records of one person apart, such as the number of a visit.',
         "record_key": "For records: the column with the key of each record.",
     },
     "answer": {
