@@ -1,7 +1,7 @@
 """Records of one person beyond the limit: a secret key says which are counted.
 
 The records of a person are ordered by the HMAC-SHA-256 of identifier, codes and number among equal ones, and the first `limit` are counted.
-Columns that tell the records of a person apart, such as the number of a visit, may come before codes: then tables by other columns count the
+Columns that tell records of a person apart, such as the number of a visit, may come before codes: then tables by other columns count the
 same records. So the choice for a person depends on the key and on this person's records alone: one person changes at most `limit` counted
 records, as if nobody had more ([theory T210]). The order of rows, how they are read, and the format of the file change nothing.
 """
