@@ -162,6 +162,7 @@ class TestInit:
             file.write("".join(sums))
         made = run("init", "people.csv", *self.OPTIONS, "--keep", "county")
         assert (made.code, made.err) == (0, "")
+        assert (work / "run.toml").read_text().count("_T") == 1 + 1  # the line, and what is said of the key; not among the labels
         assert 'totals = {sex = "_T"}' in (work / "run.toml").read_text()
         assert load_run(work / "run.toml").read_table().universe.codes["sex"] == ("F", "M")
 
