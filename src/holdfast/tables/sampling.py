@@ -54,17 +54,19 @@ def left_out(groups: Iterable[tuple[str, Codes, Codes, int]], limit: int, key: b
     Given:  groups of equal records as (identifier, values that tell records apart, codes, how many), those of one identifier side by side.
     """
 
-    def order(number: int, *texts: str) -> bytes:
-        return hmac.digest(key, encode_header((PURPOSE, *texts), b"i") + number.to_bytes(8, "big"), "sha256")
+    def header(*texts: str) -> bytes:
+        return encode_header((PURPOSE, *texts), b"i")
 
     out: Counter[Codes] = Counter()
     for identifier, own in groupby(groups, key=lambda group: group[0]):
-        records = [(values, codes, size) for _, values, codes, size in own]
-        for _, codes, size in records:
+        records = []
+        for _, values, codes, size in own:
+            first = hmac.digest(key, header(identifier, *values), "sha256") if values else b""
+            records.append((first, header(identifier, *values, *codes), codes, size))
             out[codes] += size
         ordered = (
-            (order(len(values), identifier, *values), order(number, identifier, *values, *codes), codes)
-            for values, codes, size in records
+            (first, hmac.digest(key, named + number.to_bytes(8, "big"), "sha256"), codes)
+            for first, named, codes, size in records
             for number in range(size)
         )
         out.subtract(codes for *_, codes in nsmallest(limit, ordered))
