@@ -106,13 +106,17 @@ FILES: dict[str, tuple[type[Section], Pair]] = {
     ),
     "table of counts": (
         TableSection,
-        Pair((hf.Table.from_counts,), FROM_A_FILE | {"id", "record_key", "count"}, {"data", "cells", "count", "weight"}),
+        Pair(
+            (hf.Table.from_counts,),
+            FROM_A_FILE | {"id", "over", "sample_key", "sample_by", "record_key", "count"},
+            {"data", "cells", "count", "weight"},
+        ),
     ),
     "table of records": (
         TableSection,
         Pair(
             (hf.Table.from_records,),
-            FROM_A_FILE | {"cell_key", "public", "count", "public_columns"},  # of counts
+            FROM_A_FILE | {"cell_key", "public", "count", "public_columns", "totals"},  # of counts
             {"data", "cells", "count", "weight", "public_columns"},
         ),
     ),

@@ -27,7 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "randomness": ("errors",),
     "exact": ("display", "errors", "randomness"),
-    "tables": ("display", "errors"),
+    "tables": ("display", "errors", "randomness"),
     "invariants": ("display", "errors", "tables"),
     "lattices": ("display", "errors", "tables", "invariants"),
     "exposure": ("display", "errors", "tables", "invariants", "lattices"),

@@ -116,17 +116,87 @@ class TestInit:
         assert "exists already" in run("init", "people.csv", *self.OPTIONS).err
         assert (work / "run.toml").read_text() == "mine"
 
-    def test_questions_on_a_terminal(self, work: Path) -> None:
-        ours, theirs = os.openpty()
-        os.write(ours, b"\n\ncounty, total\n\n1/4\nfirst\n")  # Return takes what is likely
-        made = subprocess.run([sys.executable, "-m", "holdfast", "init", "people.csv"], stdin=theirs, text=True, capture_output=True)
-        os.close(ours)
-        os.close(theirs)
+    @pytest.mark.parametrize(
+        ("answers", "public"),
+        [
+            ("\n\n\n\ncounty, total\n\n1/4\nfirst\n", False),  # Return takes what is likely
+            ("\n\n\nmaybe\ny\ncounty, total\nyes\n1/4\nfirst\n", True),  # what is neither yes nor no is asked again
+        ],
+    )
+    def test_questions_on_a_terminal(self, work: Path, answers: str, public: bool) -> None:
+        made = on_a_terminal(answers)
         assert made.returncode == 0, made.stderr
-        likely = ("[population]", "[county, sex]", "[total]", "[person]", "[1]", "[people-v1]")
-        assert [made.stdout.count(word) for word in likely] == [1] * 6
+        for question, likely in (
+            ("holds the counts", "population"),
+            ("tell cells apart", "county, sex"),
+            ("Whose privacy is promised", "person"),
+            ("in population count persons, each once?", "yes"),
+            ("must be exact", "total"),
+            ("Is the list of cells public", "no"),
+            ("Budget", "1"),
+            ("Identifier", "people-v1"),
+        ):
+            assert question in made.stdout
+            assert f"[{likely}]" in made.stdout
         found = load_run(work / "run.toml")
         assert (found.id, len(found.keep), dict(found.written)) == ("first", 2, {"epsilon": "1/4"})
+        assert found.read_declarations().universe.is_public is public
+
+    def test_amounts_are_refused_with_the_word_for_them(self, work: Path) -> None:
+        made = on_a_terminal("\n\nhousehold\nno\n")
+        assert made.returncode == 5
+        assert "Do the numbers in population count households, each once?" in made.stdout
+        assert "Sums of amounts are real-valued answers" in made.stderr
+        assert "hf.answer" in made.stderr
+        assert not (work / "run.toml").exists()
+
+    @pytest.mark.parametrize("said", ["y", "Yes", "no"])
+    def test_yes_is_nobody(self, work: Path, run: Run, said: str) -> None:
+        for told in (on_a_terminal(f"\n\n{said}\n").stderr, run("init", "people.csv", *self.OPTIONS, "--protect", said).err):
+            assert f"whose privacy is promised, such as 'person' or 'household'. Got '{said}'" in told
+        assert not (work / "run.toml").exists()
+
+    def test_rows_named_like_totals_are_declared(self, work: Path, run: Run) -> None:
+        sums = [f"{county},_T,{9000 * 2 + 7 * (4 * place + 1)}\n" for place, county in enumerate(("17031", "51191"))]
+        with (work / "people.csv").open("a") as file:
+            file.write("".join(sums))
+        made = run("init", "people.csv", *self.OPTIONS, "--keep", "county")
+        assert (made.code, made.err) == (0, "")
+        assert (work / "run.toml").read_text().count("_T") == 1 + 1  # the line, and what is said of the key; not among the labels
+        assert 'totals = {sex = "_T"}' in (work / "run.toml").read_text()
+        assert load_run(work / "run.toml").read_table().universe.codes["sex"] == ("F", "M")
+
+    def test_rows_that_add_up_others_are_warned_of(self, work: Path, run: Run) -> None:
+        """By the counts, for the eyes of the office: the run file is as without them."""
+        text = "county,sex,population\n" + "".join(f"{c},{s},{n}\n" for c in "ab" for s, n in (("F", 3), ("M", 4), ("X", 7)))
+        (work / "people.csv").write_text(text)
+        made = run("init", "people.csv", *self.OPTIONS)
+        assert made.code == 0
+        assert "In column 'sex', each count of 'X' is the sum of those of the other codes." in made.err
+        assert 'totals = {sex = "X"}' in made.err
+        first = (work / "run.toml").read_text()
+        (work / "people.csv").write_text(text.replace("a,X,7", "a,X,8"))
+        assert run("init", "people.csv", *self.OPTIONS, "-o", "b.toml").err == ""
+        assert (work / "b.toml").read_text() == first
+
+
+def on_a_terminal(answers: str) -> subprocess.CompletedProcess[str]:
+    """`holdfast init` with these answers, and then the end of the input."""
+    ours, theirs = os.openpty()
+    os.write(ours, answers.encode() + b"\x04")
+    made = subprocess.run(
+        [sys.executable, "-m", "holdfast", "init", "people.csv"], stdin=theirs, text=True, capture_output=True, timeout=60
+    )
+    os.close(ours)
+    os.close(theirs)
+    return made
+
+
+@pytest.mark.parametrize("command", ["", "init", "release", "ledger grant", "cellkey perturb"])
+def test_help_shows_flags_without_a_value(run: Run, command: str) -> None:
+    told = run(*command.split(), "--help").out
+    assert "--help" in told
+    assert "bool" not in told
 
 
 def test_schema_is_printed_or_written_once(work: Path, run: Run) -> None:

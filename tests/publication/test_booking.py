@@ -33,6 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger import Ledger
 from holdfast.publication import booking, folder, publication
+from holdfast.randomness.keys import secret_from_environment
 from holdfast.wording.ledger import ledger_screen
 from tests.ledger.helpers import run_sql
 from tests.publication.bookings import (
@@ -291,23 +292,23 @@ class TestCardsAndTheChain:
 
 @pytest.mark.parametrize("content", [b"the secret of the office\n", None])
 def test_where_the_secret_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
-    assert booking.secret_from_environment() is None
+    assert secret_from_environment() is None
     monkeypatch.setenv("HOLDFAST_KEY_FILE", str(tmp_path / "key"))
     if content is None:
         with pytest.raises(OutputProblem, match="HOLDFAST_KEY_FILE names cannot be read"):
-            booking.secret_from_environment()
+            secret_from_environment()
     else:
         (tmp_path / "key").write_bytes(content)
         for mode in (0o644, 0o640, 0o660, 0o604, 0o620):
             (tmp_path / "key").chmod(mode)
             with pytest.raises(KeyMisuse, match=rf"'key' can be read or changed by others \(mode {mode:04o}\)") as caught:
-                booking.secret_from_environment()
+                secret_from_environment()
             assert content.decode().strip() not in str(caught.value)
         for mode in (0o600, 0o400, 0o700):
             (tmp_path / "key").chmod(mode)
-            assert booking.secret_from_environment() == SECRET
+            assert secret_from_environment() == SECRET
     monkeypatch.setenv("HOLDFAST_KEY", "another secret of the office")
-    assert booking.secret_from_environment() == b"another secret of the office"
+    assert secret_from_environment() == b"another secret of the office"
 
 
 def test_a_signal_between_the_lock_and_its_handle_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

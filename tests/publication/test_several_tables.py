@@ -172,8 +172,8 @@ def test_what_is_no_release_of_several_tables() -> None:
     other = tabulate("people.csv", TABLES, mechanism, id="id", secret=SECRET.derive("other"))
     with pytest.raises(InvalidParameter, match="other columns or secrets"):
         hf.release({**tables, "all": other["all"]}, [], mechanism, ledger=None)
-    with pytest.raises(InvalidParameter, match="weight="):
-        tabulate("people.csv", TABLES, mechanism, weight="age")
+    with pytest.raises(InvalidParameter, match="weights where weighted=True"):
+        hf.release(tables, [], hf.CellKey(table=NOISE, weighted=True), ledger=None)
     with pytest.raises(InvalidParameter, match="release_id is missing"):
         hf.release(tables, [], mechanism)
     for more in ({"key": hf.NoiseKey.for_tests("k")}, {"allow_exposed": 1}, {"disjoint": {"from": ["a"], "because": "b"}}):

@@ -83,6 +83,8 @@ CARD: dict[str, Any] = {
         "universe_digest": "sha256:" + "0f" * 32,
         "protect": "person",
         "max_records": 1,
+        "over": "refuse",
+        "counted": "Column 'count' is declared to be a count of persons, each counted at most once, and no sum of amounts.",
         "public_columns": [],
         "hierarchies": [],
         "labels": [],
@@ -218,7 +220,9 @@ def a_card(**changes: Any) -> Card:
     return Card.model_validate(card_values(**changes))
 
 
-NO_TEXT = frozenset({"schema_version", "language", "formulas", "universe", "universe_digest", "status", "identity", "found", "kind"}) | {
+NO_TEXT = frozenset(
+    {"schema_version", "over", "language", "formulas", "universe", "universe_digest", "status", "identity", "found", "kind"}
+) | {
     "epsilon",
     "delta",
     "rho",

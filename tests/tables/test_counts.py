@@ -181,7 +181,7 @@ class TestBadCounts:
     def test_other_types(self, array) -> None:
         message = refused(InvalidCount, lambda: Table.from_counts(pa.table({"a": ["x", "y"], "n": array}), ["a"], "n"))
         assert "Cast it to integers" in message
-        assert "weights and magnitudes are out of scope" in message
+        assert "hf.answer, or [answer] in a run file" in message
 
     def test_a_total_that_overflows(self, tmp_path) -> None:
         half = 2**61

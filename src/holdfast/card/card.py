@@ -35,6 +35,7 @@ from holdfast.card.parts import (
 from holdfast.invariants.constraints import Constraint, constraint_of
 from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM, Disjoint
 from holdfast.tables.labels import ColumnLabels, Labels
+from holdfast.tables.sampling import Over
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
@@ -170,6 +171,11 @@ class TableInfo(CardPart):
     max_records: Annotated[int, Field(ge=1)] | None = Field(
         description="The most records one person (or what is protected) may have in the table; null if the promise is for one record."
     )
+    over: Over = Field(
+        description="What was done if somebody had more records than max_records. 'refuse': the table would have been refused. 'sample': "
+        "a secret key chose max_records of them, and kept totals are those of the records that are counted."
+    )
+    counted: Text | None = Field(description="What the numbers are declared to count, in sentences; null for real-valued answers.")
     public_columns: Annotated[tuple[PublicColumn, ...], Strict(False)] = Field(
         description="Public columns of the table that bounds come from, in full. Else empty."
     )
@@ -463,6 +469,7 @@ class PlanInfo(CardPart):
     """What can be said of a release before any count is looked at: the parts of its card, with the totals' values left open."""
 
     cells: Count = Field(description="Number of cells of the table.")
+    counted: Text | None = Field(description="What the numbers are declared to count, in sentences; null for real-valued answers.")
     kept: KeptInfo = Field(description="What will hold exactly.")
     exposed: ExposedInfo = Field(description="Cells that the kept totals publish exactly, as far as it is known.")
     mechanism: MechanismInfo = Field(description="How the noise is made.")

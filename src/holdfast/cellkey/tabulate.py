@@ -24,6 +24,7 @@ from holdfast.tables.counting import check_identifier, code_arrays, code_places,
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, private_session, run_guarded
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow
 
 logger = logging.getLogger(__name__)
 
@@ -267,26 +268,27 @@ def _count(
     weights = None if others.weight is None else np.array([int(total) for total in counted.column("w").to_pylist()], dtype=object)
     own = replace(keys, sums=counted.column("k").to_numpy().astype(np.uint64), weights=weights)
     if not columns:
-        return Universe.product({TOTAL: [ALL]}), counts, own
+        return Universe.product({TOTAL: [ALL]}, allow_total_names=True), counts, own
     groups = code_arrays(source, columns, counted)
     if declared is not None:
         cells = places_of_groups(source, declared, groups)
         spread = np.zeros(len(declared), np.int64)
         spread[cells] = counts
         return declared, spread, own.spread(cells, len(declared))
-    universe, order = observed_universe(source, columns, groups, allow_similar_codes)
+    allow = Allow(allow_similar_codes, totals=True)
+    universe, order = observed_universe(source, columns, groups, allow)
     shown = np.flatnonzero(add_noise(counts, own, noise, rule))
     if not len(shown):
         raise EmptyTable(f"Every cell by {', '.join(columns)} is published as 0, so the table would be empty. Leave it out.")
     if len(shown) < len(counts):
-        universe, order = observed_universe(source, columns, [array.take(shown) for array in groups], allow_similar_codes)
+        universe, order = observed_universe(source, columns, [array.take(shown) for array in groups], allow)
     return universe, counts[shown][order], own.of(shown[order])
 
 
 def _declared_universe(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
     """The cells that are known before any record is seen; None for a list of columns."""
     if isinstance(given, Mapping):
-        return Universe.product(given, allow_similar_codes=allow_similar_codes)
+        return Universe.product(given, allow_similar_codes=allow_similar_codes, allow_total_names=True)
     return given if isinstance(given, Universe) else None
 
 

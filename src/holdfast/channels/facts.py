@@ -20,6 +20,7 @@ from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.tables import Declarations, Universe
 from holdfast.tables.measure import COUNTS, Measure
+from holdfast.tables.sampling import Over
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,8 @@ class Facts:
     """Public columns of the table, one whole number for each cell: bounds may come from them."""
     measure: Measure = COUNTS
     """What the table's numbers are; of answers, how far one person can move them, too."""
+    over: Over = "refuse"
+    """Whether only a sample of somebody's records is counted."""
 
     @classmethod
     def of(cls, table: Declarations | Universe, keep: Iterable[Constraint]) -> Facts:
@@ -54,7 +57,8 @@ class Facts:
         constraints = tuple(keep)
         made = Declarations(table) if isinstance(table, Universe) else table
         said = (made.protect, made.max_records, made.count_name, made.name)
-        return cls(lattice(made.universe, constraints), constraints, *said, columns=dict(made.public_columns), measure=made.measure)
+        others: dict[str, Any] = {"columns": dict(made.public_columns), "measure": made.measure, "over": made.over}
+        return cls(lattice(made.universe, constraints), constraints, *said, **others)
 
     @property
     def universe(self) -> Universe:

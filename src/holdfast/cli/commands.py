@@ -202,8 +202,9 @@ def _folder_of(run_file: Path) -> Path:
 
 def _price(run: Run, plan: Plan, order: Order, ledger: str | None, no_ledger: bool) -> tuple[PlannedCharge | None, Iterable[Reservation]]:
     """(what the release would cost, against what its ledger has left, None where it uses none and needs none; the releases in it)."""
-    from holdfast.publication.booking import ChargedAccount, secret_from_environment
+    from holdfast.publication.booking import ChargedAccount
     from holdfast.publication.pipeline import price, price_without_ledger, refused_price
+    from holdfast.randomness.keys import secret_from_environment
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
@@ -301,7 +302,8 @@ def _account(run: Run, ledger: Ledger | NewLedger | None, resume: bool) -> Charg
     """Where the release is charged; what the ledger refuses already is refused before the table is read."""
     from holdfast.ledger import Ledger
     from holdfast.mechanisms.requests import ChainMechanism
-    from holdfast.publication.booking import ChargedAccount, secret_from_environment
+    from holdfast.publication.booking import ChargedAccount
+    from holdfast.randomness.keys import secret_from_environment
 
     if resume and not isinstance(ledger, Ledger):
         raise LedgerProblem("There is no ledger to resume from. Name the one that the release was begun in with --ledger.")

@@ -181,8 +181,21 @@ def _show_warning(others: Callable[..., None], message: Warning | str, category:
         others(message, category, *place, **more)
 
 
-_command = cache(typer.main.get_command)
-"""A program that runs many commands, as tests do, makes them once."""
+@cache
+def _command(app: typer.Typer) -> Any:
+    """The commands of an app. A program that runs many, as tests do, makes them once."""
+    made = typer.main.get_command(app)
+    _hide_types_of_flags(made)
+    return made
+
+
+def _hide_types_of_flags(command: Any) -> None:
+    """Help shows `--json` and not `--json <bool>`: it takes no value."""
+    for option in command.get_params(typer.Context(command)):
+        if getattr(option, "is_bool_flag", False):
+            option.metavar = ""
+    for part in getattr(command, "commands", {}).values():
+        _hide_types_of_flags(part)
 
 
 def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:

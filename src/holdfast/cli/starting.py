@@ -16,7 +16,7 @@ import typer
 from typer.completion import get_completion_inspect_parameters, shell_complete
 
 from holdfast.cli.parts import AsJson
-from holdfast.errors import OutputExists, WrongUse
+from holdfast.errors import OutOfScope, OutputExists, WrongUse
 
 COMPLETING = "_HOLDFAST_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -48,10 +48,12 @@ def init(
     schema: Annotated[bool, typer.Option(help="Write the schema for editors beside the run file, unless it is there.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented run file for a table. Asks on a terminal for what no option says. Column names and codes are read, no count."""
+    """Write a commented run file for a table. Asks on a terminal for what no option says. Warns of rows that add up others."""
     from holdfast.runfiles.schema import BESIDE
-    from holdfast.runfiles.starting import TOTAL, Choices, column_names, likely_cells, likely_count, likely_id, start
+    from holdfast.runfiles.starting import TOTAL, Choices, column_names, hidden_totals, likely_cells, likely_count, likely_id, start
+    from holdfast.tables.declarations import checked_protect
     from holdfast.wording import starting as questions
+    from holdfast.wording.budget import plural
 
     if records and count is not None:
         raise WrongUse("--records says that there is no column of counts, and --count names one. Leave one of them out.")
@@ -64,18 +66,24 @@ def init(
         raise WrongUse(f"Say with --cells which columns hold codes, and --count which holds counts, or --records. Columns: {listed}.")
     said = None if records else count or ask.text(questions.WHICH_COUNT, likely_count(names) or "none")
     counts = None if said == "none" and said not in names else said
+    columns = tuple(cells or ask.ask_list(questions.WHICH_CELLS, likely_cells(names, counts)))
+    whose = checked_protect(protect or ask.text(questions.WHOSE, "person"))
+    if counts is not None and not ask.yes(questions.WHAT_COUNTED.format(count=counts, many=plural(whose)), questions.YES):
+        raise OutOfScope(questions.NOT_COUNTS.format(protected=whose), field="count")
     chosen = Choices(
-        cells=tuple(cells or ask.ask_list(questions.WHICH_CELLS, likely_cells(names, counts))),
+        cells=columns,
         count=counts,
         keep=tuple(word for word in keep or ask.ask_list(questions.WHICH_TOTALS, [TOTAL]) if word != "none"),
-        protect=protect or ask.text(questions.WHOSE, "person"),
-        public=public,
+        protect=whose,
+        public=public or (counts is not None and ask.yes(questions.IS_PUBLIC, questions.NO)),
         epsilon=epsilon or (None if rho is not None else ask.text(questions.HOW_MUCH, "1")),
         rho=rho,
         per=per,
         release_id=release_id or ask.text(questions.WHICH_ID, likely_id(table)),
     )
     beside = BESIDE if start(table, chosen, output, schema=schema) else None
+    for column, code in hidden_totals(table, chosen):
+        print(f"holdfast: Warning: {questions.looks_like_totals(column, code)}", file=sys.stderr)
     if as_json:
         print(json.dumps({"file": str(output), "schema": beside, "cells": chosen.cells, "count": chosen.count}, indent=2))
     else:
@@ -90,6 +98,14 @@ class _Asking:
 
     def text(self, question: str, likely: str) -> str:
         return str(typer.prompt(question, default=likely)).strip() if self.terminal else likely
+
+    def yes(self, question: str, likely: str) -> bool:
+        """The answer to a question of yes or no; asks again for another."""
+        from holdfast.wording.starting import YES_OR_NO
+
+        while (said := self.text(question, likely).lower()) not in YES_OR_NO:
+            pass
+        return YES_OR_NO[said]
 
     def ask_list(self, question: str, likely: list[str]) -> list[str]:
         said = self.text(question, ", ".join(likely))

@@ -151,7 +151,7 @@ def answer_universe(count: int, universe: Universe | None, names: Sequence[str] 
         codes = [str(number) for number in range(1, count + 1)] if names is None else list(names)
         if len(codes) != count:
             raise InvalidParameter(f"names has {len(codes)} entries for {count} answers. Give one for each.")
-        return Universe.product({COLUMN: codes})
+        return Universe.product({COLUMN: codes}, allow_total_names=True)  # the sensitivity was declared, of totals too
     if not isinstance(universe, Universe) or names is not None:
         raise InvalidParameter("universe is a Universe with one cell for each answer; it takes the place of names. Give one of the two.")
     if len(universe) != count:

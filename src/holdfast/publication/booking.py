@@ -61,7 +61,7 @@ from holdfast.publication.history import charge_facts, public_facts
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
-from holdfast.randomness.keys import read_key_file, second_secret
+from holdfast.randomness.keys import second_secret
 from holdfast.randomness.vault import STREAM_VERSION
 from holdfast.tables import Table
 from holdfast.wording.cellkey import other_noise_refusal, other_records_refusal
@@ -544,18 +544,6 @@ def check_begun_here(found: Reservation) -> None:
     """
     if found.sealed_key is not None and found.second_secret is None and found.state != "published":
         raise WrongState(not_resumable(found.release_id, True, True))
-
-
-def secret_from_environment() -> bytes | None:
-    """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
-    if text := os.environ.get("HOLDFAST_KEY"):
-        return text.encode()
-    if name := os.environ.get("HOLDFAST_KEY_FILE"):
-        try:
-            return read_key_file(name).strip()
-        except OSError:
-            raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
-    return None
 
 
 def standing(

@@ -238,10 +238,12 @@ def universe_facts(universe: Universe) -> dict[str, Json]:
 def read_universe(said: Any) -> Universe | None:
     """What `universe_facts` wrote, as its functions check it; None where the cells were too many."""
     if said["codes"] is not None:
-        made = Universe.product({column: said["codes"][column] for column in said["columns"]}, allow_similar_codes=True)
+        made = Universe.product(
+            {column: said["codes"][column] for column in said["columns"]}, allow_similar_codes=True, allow_total_names=True
+        )
     elif said["cells"] is not None:
         columns = {column: [cell[place] for cell in said["cells"]] for place, column in enumerate(said["columns"])}
-        made = Universe.listed(columns, allow_similar_codes=True)
+        made = Universe.listed(columns, allow_similar_codes=True, allow_total_names=True)
     else:
         return None
     return replace(made, support=said["support"])

@@ -43,7 +43,6 @@ from holdfast.publication.booking import (
     check_same,
     find_book,
     resume_release,
-    secret_from_environment,
 )
 from holdfast.publication.folder import Output, try_to_write
 from holdfast.publication.history import charge_facts, find_together, with_earlier
@@ -61,6 +60,7 @@ from holdfast.publication.publication import (
 )
 from holdfast.publication.tables import PartBooking, Publications
 from holdfast.randomness import NoiseKey
+from holdfast.randomness.keys import secret_from_environment
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
 from holdfast.wording.exposure import not_acknowledged_sentences, undecided_sentence

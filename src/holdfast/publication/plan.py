@@ -53,7 +53,7 @@ from holdfast.publication.order import Order
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
-from holdfast.wording.budget import budget_rows
+from holdfast.wording.budget import budget_rows, counted_sentences
 from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import (
@@ -217,6 +217,7 @@ class Plan:
         facts, plan = self.facts, self.drawing.sampler_plan
         return PlanInfo(
             cells=len(facts.universe),
+            counted=counted_sentences(facts) if facts.measure.whole else None,
             kept=KeptInfo(
                 constraints=tuple(str(s) for s in facts.constraints if s.kind == "kept"),
                 identities=tuple(str(s) for s in facts.constraints if s.kind == "identity"),
@@ -301,6 +302,8 @@ class Plan:
             yield "WARNING", nobody_warning(self.guarantee)
         what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
+        if info.counted is not None:
+            yield "Counted", info.counted
         totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
         text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
         yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"

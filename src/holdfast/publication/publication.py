@@ -123,6 +123,8 @@ def _table_info(plan: Plan) -> TableInfo:
         universe_digest=f"sha256:{universe.digest()}",
         protect=facts.protect,
         max_records=facts.max_records,
+        over=facts.over,
+        counted=plan.info.counted,
         public_columns=tuple(PublicColumn(name=name, values=facts.columns[name].tolist()) for name in plan.guarantee.exposed.columns),
         hierarchies=tuple(
             TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))

@@ -24,7 +24,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from holdfast.errors import InvalidParameter, KeyMisuse
+from holdfast.errors import InvalidParameter, KeyMisuse, OutputProblem
 from holdfast.randomness.labels import Claims, LabelPart, encode_label
 from holdfast.randomness.streams import Stream
 from holdfast.randomness.vault import KEY_BYTES, STREAM_VERSION, NotCopied, Vault, hmac_sha256, purpose
@@ -84,6 +84,18 @@ def read_key_file(path: str | os.PathLike[str]) -> bytes:
             "read it, make a new key."
         )
     return content
+
+
+def secret_from_environment() -> bytes | None:
+    """HOLDFAST_KEY, or the content of the file HOLDFAST_KEY_FILE; None where neither is set."""
+    if text := os.environ.get("HOLDFAST_KEY"):
+        return text.encode()
+    if name := os.environ.get("HOLDFAST_KEY_FILE"):
+        try:
+            return read_key_file(name).strip()
+        except OSError:
+            raise OutputProblem("The file that HOLDFAST_KEY_FILE names cannot be read. Check its path and permissions.") from None
+    return None
 
 
 __all__ = ["STREAM_VERSION", "NoiseKey"]

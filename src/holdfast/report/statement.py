@@ -210,6 +210,8 @@ def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card.table, card.kept
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
+    if given.counted is not None:
+        lines.append(text(given.counted))
     labels, moved = given.read_labels(), moved_text(card)
     phrases = [kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS]
     constraints, identities = (names(say, said, SHOWN_CONSTRAINTS) for said in phrases)
@@ -286,7 +288,7 @@ def _not_promised(card: Card, say: Say) -> tuple[Markup, ...]:
     lines = [say("statement.not_totals" if step_of(card) is None else "statement.not_invariants")] if card.kept.totals else []
     if answers is not None:
         lines += [say("statement.neighbours"), say("statement.not_declared")]
-    elif not is_suppressed(card):  # without noise there is no loss, however many records
+    elif not is_suppressed(card) and card.table.over == "refuse":  # without noise there is no loss, however many records
         lines.append(say("statement.records_one") if records is None else say("statement.records_max", count=records, protected=protected))
     lines += [say("statement.not_groups"), say("statement.not_others"), say("statement.not_several")]
     if not is_suppressed(card):

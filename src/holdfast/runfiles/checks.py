@@ -64,7 +64,7 @@ def check_universe(table: TableSection, folder: str) -> None:
             )
         if table.universe is not None and table.public:
             raise Problem(("table", "public"), "universe declares the cells already. Leave public out.")
-        for key, instead in (("id", ""), ("record_key", " The column with the key of each cell is cell_key.")):
+        for key, instead in (("id", ""), ("record_key", " The column with the key of each cell is cell_key."), ("sample_key", "")):
             if getattr(table, key) is not None:
                 raise Problem(
                     ("table", key), f"this key is for records, and count says that the source holds counts. Leave one out.{instead}"
@@ -75,6 +75,8 @@ def check_universe(table: TableSection, folder: str) -> None:
             "this key is for counts: it says that the rows of the source are a public list of cells. For records declare the codes under "
             "cells, or name a file under universe. Leave public out.",
         )
+    elif table.totals:
+        raise Problem(("table", "totals"), "this key is for counts: a record is no total. Leave such rows out of the source.")
     elif table.public_columns:
         raise Problem(("table", "public_columns"), "this key is for counts: records have no public number for each cell. Leave it out.")
     elif table.cell_key is not None:
@@ -98,8 +100,25 @@ def check_universe(table: TableSection, folder: str) -> None:
         for column, codes in table.cells.items():
             if isinstance(codes, str):
                 check_file(("table", "cells", column), codes, folder)
+    _check_columns(("table", "totals"), table.totals, list(table.cells))
+    _check_sample(table, folder)
     _check_trees(table, folder)
     _check_labels(table, folder)
+
+
+def _check_sample(table: TableSection, folder: str) -> None:
+    """Which keys go with over = "sample"."""
+    if table.over != "sample":
+        for key in ("sample_key", "sample_by"):
+            if getattr(table, key):
+                raise Problem(("table", key), f'this key goes with over = "sample". Write that line too, or leave {key} out.')
+        return
+    if table.id is None:
+        raise Problem(("table", "over"), 'over = "sample" needs id, the column that identifies the person, and a source of records.')
+    if table.record_key is not None:
+        raise Problem(("table", "over"), 'over = "sample" and record_key do not go together: a cell\'s key is that of all its records.')
+    if table.sample_key is not None:
+        check_file(("table", "sample_key"), table.sample_key, folder)
 
 
 def _check_labels(table: TableSection, folder: str) -> None:

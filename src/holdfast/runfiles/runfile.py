@@ -172,19 +172,20 @@ class Run:
     def _read(self, kind: type[Made]) -> Made:
         section, data = self._table, self._data()
         options: tuple[str, ...] = ("separator", "encoding", "sheet", "query_seconds")
-        names = ("protect", "max_records", "name", "query", "allow_similar_codes", *options)
+        names = ("protect", "max_records", "name", "query", "allow_similar_codes", "allow_total_names", *options)
         common: dict[str, Any] = {name: getattr(section, name) for name in names}
         if section.count is not None:
             cells, count = section.cells, section.count
             assert isinstance(cells, list)
-            common |= {"cell_key": section.cell_key, "public_columns": section.public_columns}
+            common |= {"cell_key": section.cell_key, "public_columns": section.public_columns, "totals": section.totals}
             if section.universe is not None:
                 common |= {"universe": self._listed_universe(section.universe)}
             else:
                 how = Reading(**{name: common[name] for name in options})
-                common |= {"hierarchies": self._trees(lambda column: _codes_of(data, column, section.query, how)), "public": section.public}
+                common |= {"hierarchies": self._trees(lambda column: self._cell_codes(data, column, how)), "public": section.public}
             return self._blame_key(lambda: kind.from_counts(data, cells, count, **common))
-        common |= {"id": section.id, "record_key": section.record_key}
+        common |= {"id": section.id, "record_key": section.record_key, "over": section.over, "sample_by": section.sample_by}
+        common |= {"sample_key": None if section.sample_key is None else self._at(section.sample_key)}
         if isinstance(section.cells, dict):
             codes = {column: self._codes(column, given) for column, given in section.cells.items()}
             trees = self._trees(lambda column: codes[column])
@@ -219,7 +220,13 @@ class Run:
         path = self._at(name)
         trees = self._trees(lambda column: _codes_of(path, column, None))
         columns = list(self._table.cells)
-        return Universe.listed(path, columns, hierarchies=trees, allow_similar_codes=self._table.allow_similar_codes)
+        allow = {name: getattr(self._table, name) for name in ("allow_similar_codes", "allow_total_names")}
+        return Universe.listed(path, columns, hierarchies=trees, **allow)
+
+    def _cell_codes(self, data: str, column: str, reading: Reading) -> list[str]:
+        """The codes of a column of the source, but those of total rows."""
+        totals = self._table.totals.get(column, ())
+        return [code for code in _codes_of(data, column, self._table.query, reading) if code not in totals]
 
     def _blame_key(self, read: Callable[[], Made]) -> Made:
         """What `read` gives; its error names the key of the run file that is to blame."""

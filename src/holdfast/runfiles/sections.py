@@ -34,10 +34,11 @@ from holdfast.privacy.parameters import DISTANCE
 from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
-from holdfast.tables.declarations import MAX_RECORDS
+from holdfast.tables.declarations import MAX_RECORDS, NOBODY
 from holdfast.tables.formats import FORMATS, FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
 from holdfast.tables.measure import MAX_PLACES
+from holdfast.tables.sampling import OVER
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
@@ -79,6 +80,8 @@ def _protect(value: object) -> str:
     name = _line(value)
     if name == DISTANCE:
         refuse(f'"{DISTANCE}" names nobody: per = "{DISTANCE}" is a budget for one unit of distance. Write protect = "person".')
+    if name.strip().lower() in NOBODY:
+        refuse(f'names nobody whose privacy could be promised. Got {show_found(value)}. Write protect = "person".')
     return name
 
 
@@ -175,6 +178,14 @@ def _codes(column: str, codes: object) -> list[str] | str:
             f'column {quote(column)} needs a list of codes, each a text. Got {_show_mixed(codes)}. Write {quote(column)} = ["01", "02"].'
         )
     return codes
+
+
+def _totals(value: object) -> dict[str, list[str]]:
+    """Codes of total rows, by column; a single code needs no list."""
+    made = {column: [codes] if isinstance(codes, str) else codes for column, codes in value.items()} if isinstance(value, dict) else {}
+    if not made or not all(isinstance(codes, list) and codes and all(isinstance(code, str) for code in codes) for codes in made.values()):
+        refuse(f'must name codes of total rows by column. Got {show_found(value)}. Write totals = {{sex = "_T"}}.')
+    return made
 
 
 def _show_mixed(value: object) -> str:
@@ -313,9 +324,14 @@ class TableSection(Section):
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
+    totals: Annotated[dict[str, list[str]], PlainValidator(_totals, json_schema_input_type=dict[str, str | Texts])] = {}
+    allow_total_names: bool = False
     protect: Annotated[str, PlainValidator(_protect, json_schema_input_type=OneLine)] = "person"
     max_records: Annotated[int, Field(ge=1, le=MAX_RECORDS)] = 1
     id: str | None = None
+    over: _one_of(OVER) = "refuse"  # type: ignore[valid-type]
+    sample_key: PathText | None = None
+    sample_by: list[str] = []
     record_key: str | None = None
     name: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     hierarchies: dict[str, TreeSection] = {}
@@ -347,7 +363,7 @@ class AnswerSection(Section):
     def table(self) -> TableSection:
         """The same as a table whose counts are the values: what its cells are is said and checked alike."""
         own = {name: getattr(self, name) for name in type(self).model_fields if name in TableSection.model_fields}
-        return TableSection(**own, count=self.value)
+        return TableSection(**own, count=self.value, allow_total_names=True)  # their sensitivity was declared, total rows included
 
 
 class SubsetSection(Section):

@@ -1,4 +1,7 @@
-"""A first run file for a table: from its column names and codes, and a few choices. No count is read."""
+"""A first run file for a table: from its column names and codes, and a few choices.
+
+Counts are looked at by `hidden_totals` alone, which warns the office of rows that add up others: the file and its release do not depend
+on it."""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from holdfast.card.parts import MAX_IDENTIFIER
-from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnknownColumn
+from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, InvalidTable, OutputExists, RequestTooLarge, UnknownColumn
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
+from holdfast.tables.cells import rank_rows
+from holdfast.tables.columns import CountColumn
 from holdfast.tables.databases import is_url
-from holdfast.tables.readers import open_source, read_codes
+from holdfast.tables.readers import open_source, read_codes, read_table
+from holdfast.tables.totals import total_names
 from holdfast.wording.starting import run_file_text
 
 MOST_CODES = 1_000
@@ -109,13 +117,17 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
     if not chosen.cells:
         raise InvalidParameter("A table needs at least one column of codes.", field="cells")
     gaussian = chosen.rho is not None
+    totals = {} if chosen.count is None else named_totals(source, chosen.cells)
     budget = {"rho": chosen.rho} if chosen.rho is not None else {"epsilon": chosen.epsilon or "1"}
     return run_file_text(
         schema_line=FIRST_LINE,
         source=Path(os.path.relpath(source, path.absolute().parent)).as_posix(),
         cells=chosen.cells,
         count=chosen.count,
-        codes=_codes(source, chosen),
+        codes={
+            column: [code for code in listed if code not in totals.get(column, ())] for column, listed in _codes(source, chosen).items()
+        },
+        totals=totals,
         protect=chosen.protect,
         public=chosen.public,
         total=TOTAL in chosen.keep,
@@ -125,6 +137,43 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         budget=budget,
         per=chosen.per or chosen.protect,
     )
+
+
+def named_totals(source: str | os.PathLike[str], cells: Sequence[str]) -> dict[str, list[str]]:
+    """The codes that are named like totals, by column. No count is read."""
+    with open_source(os.fspath(source), only=cells) as opened:
+        codes, _ = read_codes(opened, cells)
+    return {column: found for column, array in zip(cells, codes, strict=True) if (found := total_names(array))}
+
+
+def hidden_totals(source: str | os.PathLike[str], chosen: Choices) -> list[tuple[str, str]]:
+    """Columns and codes whose every count is the sum of those of the other codes, totals by name left out. CONFIDENTIAL: it is so of the
+    counts.
+    """
+    if chosen.count is None:
+        return []
+    try:
+        with open_source(os.fspath(source)) as opened:
+            (codes, indices), (counts,) = read_table(opened, chosen.cells, [(chosen.count, CountColumn)])
+    except InvalidTable:
+        return []  # `release` says which count is wrong
+    named = named_totals(source, chosen.cells)
+    cell = np.ones(len(counts), dtype=np.bool_)
+    for column, array, given in zip(chosen.cells, codes, indices, strict=True):
+        cell &= ~np.isin(array.to_pylist(), named.get(column, []))[given]
+    counts, indices = counts[cell], tuple(given[cell] for given in indices)
+    found = []
+    for place, (column, array) in enumerate(zip(chosen.cells, codes, strict=True)):
+        others = [(given, len(known)) for at, (given, known) in enumerate(zip(indices, codes, strict=True)) if at != place]
+        groups, number = rank_rows([given for given, _ in others], [size for _, size in others], len(counts))
+        sums = np.zeros(number, dtype=np.int64)
+        np.add.at(sums, groups, counts)
+        half = 2 * counts == sums[groups]
+        for index in np.unique(indices[place]) if len(np.unique(indices[place])) > 2 else ():
+            rows = indices[place] == index
+            if half[rows].all() and 2 * int(counts[rows].sum()) == int(counts.sum()) > 0:
+                found.append((column, str(array[int(index)].as_py())))
+    return found
 
 
 def _codes(source: str | os.PathLike[str], chosen: Choices) -> dict[str, list[str]]:

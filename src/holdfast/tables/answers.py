@@ -19,6 +19,7 @@ from holdfast.tables.counting import read_declared, read_listed
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.readers import open_source
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow
 from holdfast.tables.universe import Universe
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,400}/\d{1,400}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,3})?)", re.ASCII)
@@ -104,7 +105,7 @@ def read_answers(
             cells, (rows,) = universe, read_declared(source, universe, numbers)
         else:
             cells, (rows,) = read_listed(
-                source, tuple(columns), numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
+                source, tuple(columns), numbers, hierarchies, public=public, allow=Allow(allow_similar_codes, totals=True)
             )
         if (rows == 0).any():
             raise InvalidCount(f"Cells of the universe have no answer in {source.label}. Give every cell one row.")

@@ -7,6 +7,7 @@ alone, of records with a declared universe nothing at all. Only where the univer
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,13 +18,17 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidCount, InvalidParameter, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, CountColumn, read_only
-from holdfast.tables.counting import observed_cells, read_declared, read_listed
+from holdfast.tables.counting import observed_cells, read_declared, read_listed, read_totals
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source
+from holdfast.tables.sampling import OVER, Over
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow, Totals
 from holdfast.tables.universe import Universe
 
+NOBODY = frozenset(("y", "yes", "n", "no", "none", "true", "false"))
+"""Answers to questions, which name nobody whose privacy could be promised."""
 MAX_RECORDS = 2**31 - 1
 """The most records of one person that may be declared."""
 
@@ -38,6 +43,7 @@ class Declarations:
     name:            what the office calls the table.
     public_columns:  columns of whole numbers that are public, one number for each cell, read-only.
     measure:         what the numbers are: counts, or steps of the grid of real-valued answers.
+    over:            what was done if somebody had more records than max_records: the table refused, or a sample of them counted.
     """
 
     universe: Universe
@@ -47,6 +53,7 @@ class Declarations:
     name: str | None = None
     public_columns: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     measure: Measure = COUNTS
+    over: Over = "refuse"
 
     @classmethod
     def of(cls, table: Declarations | Universe) -> Declarations | Universe:
@@ -54,7 +61,7 @@ class Declarations:
         if type(table) is cls or not isinstance(table, Declarations):
             return table
         own = (table.universe, table.count_name, table.protect, table.max_records, table.name, table.public_columns, table.measure)
-        return cls(*own)
+        return cls(*own, table.over)
 
     @classmethod
     def from_counts(
@@ -69,6 +76,8 @@ class Declarations:
         public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
+        totals: Totals | None = None,
         protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
@@ -84,16 +93,17 @@ class Declarations:
         others = [count, *([] if cell_key is None else [cell_key])]
         columns = column_list(cells)
         check_listing(columns, universe, public, hierarchies)
+        allow, totals = Allow(allow_similar_codes, allow_total_names), read_totals(totals, columns, universe)
         named = names_list(public_columns, "public_columns")
         numbers = [(column, CountColumn) for column in named]
         made, values = universe, list[NDArray[np.int64]]()
         if made is None or named:
             with open_source(data, query, only=(*columns, *named), reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 if made is not None:
-                    values = read_declared(source, made, numbers)
+                    values = read_declared(source, made, numbers, totals, counts=False)
                 else:
                     made, values = read_listed(
-                        source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes, unread=others
+                        source, columns, numbers, hierarchies, public=public, allow=allow, totals=totals, unread=others
                     )
         own = checked_columns(dict(zip(named, values, strict=True)), made, count)
         return cls(made, count, checked_protect(protect), checked_max_records(max_records), name, own)
@@ -107,10 +117,14 @@ class Declarations:
         universe: Universe | Literal["observed"] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
         count: str = "count",
         protect: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
+        over: Over = "refuse",
+        sample_key: str | os.PathLike[str] | None = None,
+        sample_by: Sequence[str] = (),
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
@@ -120,11 +134,13 @@ class Declarations:
         query_seconds: int | None = None,
     ) -> Declarations:
         """As Table.from_records, with the same universe. A source whose universe is declared is not opened."""
-        declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
+        allow = Allow(allow_similar_codes, allow_total_names)
+        declared = declared_universe(cells, universe, hierarchies, allow)
         if not isinstance(declared, Universe):
             with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
-                declared = observed_cells(source, declared, allow_similar_codes=allow_similar_codes)
-        return cls(declared, count, checked_protect(protect), checked_max_records(max_records), name)
+                declared = observed_cells(source, declared, allow)
+        check_over(over, id, sample_key or sample_by, record_key)
+        return cls(declared, count, checked_protect(protect), checked_max_records(max_records), name, over=over)
 
 
 def checked_columns(given: Mapping[str, NDArray[np.int64]], universe: Universe, count: str) -> Mapping[str, NDArray[np.int64]]:
@@ -175,11 +191,11 @@ def declared_universe(
     cells: Mapping[str, Sequence[str] | Hierarchy] | Sequence[str] | None,
     universe: Universe | str | None,
     hierarchies: Mapping[str, Hierarchy] | None,
-    allow_similar_codes: bool,
+    allow: Allow,
 ) -> Universe | tuple[str, ...]:
     """The declared universe, or the columns of an observed one."""
     if universe is None and isinstance(cells, Mapping):
-        return Universe.product(cells, hierarchies=hierarchies, allow_similar_codes=allow_similar_codes)
+        return Universe.product(cells, hierarchies=hierarchies, allow_similar_codes=allow.similar, allow_total_names=allow.totals)
     if hierarchies is not None:
         raise InvalidParameter("hierarchies= goes with cells={column: codes}. Give them to the Universe instead.")
     if isinstance(universe, Universe) and (cells is None or (isinstance(cells, Sequence) and tuple(cells) == universe.columns)):
@@ -195,7 +211,7 @@ def declared_universe(
 
 def checked_protect(protect: str) -> str:
     """Whose privacy is promised, as a text; raise InvalidParameter for "distance", which `per` has another meaning for."""
-    if not isinstance(protect, str) or not protect.strip():
+    if not isinstance(protect, str) or not protect.strip() or protect.strip().lower() in NOBODY:
         raise InvalidParameter(
             f"protect must say whose privacy is promised, such as 'person' or 'household'. Got {protect!r}.", field="protect"
         )
@@ -205,6 +221,20 @@ def checked_protect(protect: str) -> str:
             field="protect",
         )
     return protect
+
+
+def check_over(over: object, identifier: str | None, how: object, record_key: str | None) -> None:
+    """Refuse what does not go together with a sample of each person's records."""
+    if over not in OVER:
+        raise InvalidParameter(f"over must be one of {', '.join(map(repr, OVER))}. Got {over!r}.", field="over")
+    if over == "refuse" and how:
+        raise InvalidParameter("sample_key= and sample_by= go with over='sample'. Give it too, or leave them out.", field="over")
+    if over == "sample" and (identifier is None or record_key is not None):
+        raise InvalidParameter(
+            "over='sample' takes records with an identifier, and no record_key=: a cell's key is that of all its records. Name the column "
+            "that identifies the person: id='person_number'.",
+            field="over",
+        )
 
 
 def checked_max_records(max_records: int | None) -> int | None:

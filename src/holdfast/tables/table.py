@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
 from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CellKeySums, CountColumn, read_only
-from holdfast.tables.counting import RecordColumns, count_observed, count_records, read_declared, read_listed
+from holdfast.tables.counting import RecordColumns, count_observed, count_records, read_declared, read_listed, read_totals
 from holdfast.tables.declarations import (
     Declarations,
     check_listing,
+    check_over,
     checked_columns,
     checked_max_records,
     checked_protect,
@@ -30,12 +31,15 @@ from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source, source_name
+from holdfast.tables.sampling import Over, read_sample_key
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow, Totals
 from holdfast.tables.universe import Universe
 
 _SCOPE = (
     "Holdfast protects counts of whole records: survey weights and magnitudes (sums of income, turnover and the like) are out of scope, "
-    "because one record can change them by more than one. Count the records unweighted."
+    "because one record can change them by more than one. Count the records unweighted; for answers whose sensitivity you know, use "
+    "hf.answer."
 )
 
 
@@ -80,17 +84,19 @@ class Table(Declarations, Frames):
         name: str | None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
         measure: Measure = COUNTS,
+        over: Over = "refuse",
     ) -> Table:
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
-                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
+                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape. "
+                "Real-valued answers go to hf.answer."
             )
         measure.check(counts)
         if count in universe.columns:
             raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
         own = checked_columns(public_columns or {}, universe, count)
-        super().__init__(universe, count, checked_protect(protect), checked_max_records(max_records), name, own, measure)
+        super().__init__(universe, count, checked_protect(protect), checked_max_records(max_records), name, own, measure, over)
         self._counts: NDArray[np.int64] = read_only(counts)
         self._key_sums = cell_keys if isinstance(cell_keys, CellKeySums | None) else _key_sums(cell_keys, counts)
         self._source: str | None = None
@@ -109,6 +115,8 @@ class Table(Declarations, Frames):
         public_columns: Sequence[str] = (),
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
+        totals: Totals | None = None,
         protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
@@ -128,7 +136,9 @@ class Table(Declarations, Frames):
                      `cell_key` names the column of cell keys, whole numbers from 0 to 2^32 - 1 and 0 in empty cells. `public_columns` names
                      columns of whole numbers that are public, such as the number of facilities: bounds may come from them, and are
                      then published; 0 in declared cells that have no row. Codes of a column that differ only in
-                     blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+                     blanks, case or Unicode form are refused, unless `allow_similar_codes`; codes named like totals, unless
+                     `allow_total_names`. `totals`, such as {"sex": "_T"}, names codes of total rows: these are compared with the sums
+                     of the cells, and left out. A code of a hierarchy's inner unit is the total of that unit.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
                      long a query may take, by default an hour.
         Guarantees:  codes as they are. A list that is public is the universe, in its order. One that is not ("as listed") is taken in
@@ -138,15 +148,14 @@ class Table(Declarations, Frames):
         _refuse_weight(weight)
         columns = column_list(cells)
         check_listing(columns, universe, public, hierarchies)
+        allow, totals = Allow(allow_similar_codes, allow_total_names), read_totals(totals, columns, universe)
         with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
             numbers = [(count, CountColumn), *([] if cell_key is None else [(cell_key, CellKeyColumn)])]
             numbers += [(column, CountColumn) for column in names_list(public_columns, "public_columns")]
             if universe is not None:
-                made, (counts, *keys) = universe, read_declared(source, universe, numbers)
+                made, (counts, *keys) = universe, read_declared(source, universe, numbers, totals)
             else:
-                made, (counts, *keys) = read_listed(
-                    source, columns, numbers, hierarchies, public=public, allow_similar_codes=allow_similar_codes
-                )
+                made, (counts, *keys) = read_listed(source, columns, numbers, hierarchies, public=public, allow=allow, totals=totals)
         own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
         table = cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
         table._name_keys(cell_key)
@@ -162,10 +171,14 @@ class Table(Declarations, Frames):
         universe: Universe | Literal["observed"] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
         count: str = "count",
         protect: str = "person",
         max_records: int | None = 1,
         id: str | None = None,
+        over: Over = "refuse",
+        sample_key: str | os.PathLike[str] | None = None,
+        sample_by: Sequence[str] = (),
         record_key: str | None = None,
         name: str | None = None,
         query: str | None = None,
@@ -182,10 +195,14 @@ class Table(Declarations, Frames):
                      `universe` as a Universe. universe="observed" with a list of columns takes the cells that occur: the promise then
                      holds only among data with the same cells, and says so. `max_records` is the most records one person (or what `protect`
                      names) may have, checked where `id` names the column of its identifier; with None the promise is for one record.
+                     With over="sample" only `max_records` records of everybody are counted. The secret in the file `sample_key`, or
+                     HOLDFAST_KEY, says which: it must be the same for all releases of the data. `sample_by` names columns that tell the
+                     records of one person apart, so that tables by other columns count the same ones.
                      `record_key` names the column of record keys, whole numbers from 0 to 2^32 - 1: a cell's key is the sum of its records'
                      keys modulo 2^32.
                      `count` is what the column of counts is called in the table.
-                     Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+                     Codes that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`; codes named like
+                     totals, unless `allow_total_names`.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell; `query_seconds` how
                      long a query may take, by default an hour.
         Guarantees:  cells without records are zeros. Records outside the universe are refused; the message names columns, not how many.
@@ -200,14 +217,17 @@ class Table(Declarations, Frames):
         limit = checked_max_records(max_records)
         if id is not None and limit is None:
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
-        declared = declared_universe(cells, universe, hierarchies, allow_similar_codes)
-        others = RecordColumns(id, limit, record_key)
+        allow = Allow(allow_similar_codes, allow_total_names)
+        declared = declared_universe(cells, universe, hierarchies, allow)
+        check_over(over, id, sample_key or sample_by, record_key)
+        key = read_sample_key(sample_key) if over == "sample" else None
+        others = RecordColumns(id, limit, record_key, key, names_list(sample_by, "sample_by"))
         with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
             if isinstance(declared, Universe):
                 counts, keys = count_records(source, declared, others)
             else:
-                declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
-        table = cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
+                declared, counts, keys = count_observed(source, declared, others, allow)
+        table = cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name, over=over)
         table._name_keys(record_key)
         table._source = source_name(data)
         return table

@@ -20,8 +20,8 @@ from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.readers import open_source, read_codes
-from holdfast.tables.similar import check_similar
 from holdfast.tables.text_files import Reading
+from holdfast.tables.totals import Allow, check_codes
 
 Support: TypeAlias = Literal["declared", "as listed", "observed"]
 T = TypeVar("T")
@@ -109,10 +109,12 @@ class Universe:
         *,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
     ) -> Universe:
         """Every combination of the codes of each column, the last column fastest. A hierarchy stands for its leaves.
 
-        Codes of a column that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`.
+        Codes of a column that differ only in blanks, case or Unicode form are refused, unless `allow_similar_codes`; codes named like
+        totals (TOTAL_NAMES), unless `allow_total_names`.
         """
         if not codes:
             raise EmptyTable("A universe needs at least one column. Got none. Declare codes such as {'sex': ['F', 'M']}.")
@@ -121,7 +123,7 @@ class Universe:
             _declared_codes(column, given.leaves() if isinstance(given, Hierarchy) else given) for column, given in codes.items()
         )
         for column, array in zip(codes, arrays, strict=True):
-            check_similar(column, array, allowed=allow_similar_codes)
+            check_codes(column, array, Allow(allow_similar_codes, allow_total_names))
         cells = prod(map(len, arrays))
         if cells > MAX_CELLS:
             raise RequestTooLarge(f"The product of all codes has {cells} cells, more than 2^36. List the cells that can occur instead.")
@@ -135,6 +137,7 @@ class Universe:
         *,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         allow_similar_codes: bool = False,
+        allow_total_names: bool = False,
         separator: str | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
@@ -144,14 +147,14 @@ class Universe:
         Given:       a frame, a path, or a mapping from column to the codes of all rows; `columns` selects, by default all.
                      `separator`, `encoding` and `sheet` say how a file is read where it does not tell.
         Guarantees:  a cell that is listed twice is refused with the numbers of two such rows; codes that differ only in blanks, case or
-                     Unicode form are refused, unless `allow_similar_codes`.
+                     Unicode form are refused, unless `allow_similar_codes`, and codes named like totals, unless `allow_total_names`.
         """
         data = _frame_of(cells) if isinstance(cells, Mapping) else cells
         with open_source(data, reading=Reading(separator, encoding, sheet)) as source:
             names = tuple(source.names if columns is None else columns)
             codes, indices = read_codes(source, names)
             for column, array in zip(names, codes, strict=True):
-                check_similar(column, array, allowed=allow_similar_codes)
+                check_codes(column, array, Allow(allow_similar_codes, allow_total_names))
             return cls.from_indices(names, codes, indices, "declared", source.label, hierarchies)
 
     @classmethod

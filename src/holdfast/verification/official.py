@@ -123,7 +123,7 @@ def _of_file(path: Path, header: list[str], card: Card, measure: Measure) -> tup
             f"Found {', '.join(header) or 'nothing'}. Rename its columns, or leave others out."
         )
     if measure.whole:
-        table = Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True)
+        table = Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True, allow_total_names=True)
         return table.universe, table.counts
     plain: dict[str, Any] = {"universe": None, "public": False, "hierarchies": None, "allow_similar_codes": True, "query": None}
     universe, values = read_answers(path, codes, others[0], reading=Reading(), on_grid=measure.on_grid, **plain)

@@ -229,7 +229,7 @@ def recompute(folder: Folder, universe: Universe, counts: Ints, published: Bools
         if len(values) != len(cells):
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     declared = (said.protect, said.max_records, said.count, said.name)
-    facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid))
+    facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid), over=said.over)
     if facts.measure.moved > card.kept.totals:
         raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)

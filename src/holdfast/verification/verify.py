@@ -53,6 +53,7 @@ from holdfast.tables.formats import FORMATS, unmark_frame
 from holdfast.tables.machine import check_memory
 from holdfast.tables.measure import Measure
 from holdfast.tables.readers import open_source
+from holdfast.tables.totals import ALLOW_ALL
 from holdfast.verification.inert import is_csv_of, not_inert
 from holdfast.verification.official import compare_with
 from holdfast.verification.recompute import (
@@ -501,11 +502,11 @@ def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Ar
 
 def _listed_universe(frame: Any, card: Card) -> Universe:
     """The cells in the order of the rows. Where the list was not declared, codes are in the order of their texts, as when it was read."""
-    listed = Universe.listed(frame, allow_similar_codes=True)
+    listed = Universe.listed(frame, allow_similar_codes=True, allow_total_names=True)
     if card.table.universe == "declared":
         return listed
     with open_source(frame) as source:
-        found, _ = read_listed(source, listed.columns, (), None, public=False, allow_similar_codes=True)
+        found, _ = read_listed(source, listed.columns, (), None, public=False, allow=ALLOW_ALL)
     return listed if found.rows_moved else found
 
 

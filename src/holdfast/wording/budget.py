@@ -16,6 +16,8 @@ from typing import Any
 from flint import arb
 
 from holdfast.card.parts import AskedInfo
+from holdfast.channels import Facts
+from holdfast.display import count_of
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_given, format_short, format_up
 from holdfast.privacy.guarantee import Guarantee
@@ -237,6 +239,27 @@ def factor(epsilon: Fraction | float) -> str:
         return f"e to the power {format_short(epsilon)}"
     with precision(128):
         return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
+
+
+def counted_sentences(facts: Facts) -> str:
+    """What the numbers of a table were declared to count: nothing can check it. Not how many records were left out."""
+    protected, records = facts.protect, facts.max_records
+    each = "each record counted once" if records is None else f"each counted at most {'once' if records == 1 else f'{records} times'}"
+    what = plural("record" if records is None else protected)
+    said = f"Column {facts.count_name!r} is declared to be a count of {what}, {each}, and no sum of amounts such as income."
+    if facts.over == "refuse":
+        return said
+    return (
+        f"{said} Of a {protected} with more than {count_of(records or 1, 'record')}, a secret key chose which are counted, and the others "
+        "were left out. Kept totals are those of the records that are counted."
+    )
+
+
+def plural(noun: str) -> str:
+    """ "persons", "families", "businesses"."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -44,8 +44,13 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "public_columns": "For counts: columns of public whole numbers, from which bounds may come.",
         **_WHAT_CELLS_ARE,
         "universe": 'A file that lists the cells, zeros included; for records also "observed", which weakens the promise.',
+        "totals": 'For counts: codes of total rows, which are checked against the sums of the cells and left out: {sex = "_T"}.',
+        "allow_total_names": "Accept codes that are named like totals, such as _T or All, as codes of cells.",
         "max_records": "The most records that one person (or what is protected) may have.",
         "id": "For records: the column that identifies the person (or what is protected), so that max_records is checked.",
+        "over": 'For records, if somebody has more than max_records: "refuse" the table, or count a "sample" of max_records of them.',
+        "sample_key": 'With over = "sample": a file with a secret that decides which records are counted; left out, HOLDFAST_KEY.',
+        "sample_by": 'With over = "sample": columns that tell the records of one person apart, such as the number of a visit.',
         "record_key": "For records: the column with the key of each record.",
     },
     "answer": {

@@ -10,7 +10,16 @@ from holdfast.wording.run_keys import comment_of
 WHICH_COUNT = "Which column holds the counts? (none: one row is one record)"
 WHICH_CELLS = "Which columns tell cells apart?"
 WHICH_TOTALS = "Which totals must be exact? Columns such as county, or county:sex; total for the whole table; none"
-WHOSE = "Whose privacy is promised?"
+WHOSE = "Whose privacy is promised? (person, household, firm)"
+WHAT_COUNTED = "Do the numbers in {count} count {many}, each once? (yes; no: they are amounts such as income, or count something else)"
+IS_PUBLIC = "Is the list of cells public, the same whatever the counts, zeros included? (yes, no)"
+YES, NO = "yes", "no"
+YES_OR_NO = {YES: True, "y": True, NO: False, "n": False}
+NOT_COUNTS = (
+    "Holdfast's tables hold counts, to which one {protected} adds a known number at most. Sums of amounts are real-valued answers, with a "
+    "sensitivity that you declare: write [answer] in a run file, or use hf.answer (docs/answers.md). Where one {protected} is counted "
+    "several times, say yes and write that number as max_records."
+)
 HOW_MUCH = "Budget for one of them: epsilon. More is more exact, and less private"
 WHICH_ID = "Identifier of the release"
 
@@ -28,6 +37,7 @@ def run_file_text(
     codes: Mapping[str, Sequence[str]],
     protect: str,
     public: bool,
+    totals: Mapping[str, Sequence[str]],
     total: bool,
     margins: Sequence[Sequence[str]],
     release_id: str,
@@ -48,6 +58,7 @@ def run_file_text(
             _commented_line("table", "cells", _texts(cells)),
             _commented_line("table", "count", _text(count)),
             _commented_line("table", "public", "true", out=not public),
+            *([_commented_line("table", "totals", _inline(totals))] if totals else []),
         ]
     lines += [
         _commented_line("table", "protect", _text(protect)),
@@ -90,6 +101,14 @@ def _labels(cells: Sequence[str], codes: Mapping[str, Sequence[str]]) -> Iterabl
         yield f"# {_key(column)} = {{name = {_text(column)}{given}}}"
 
 
+def looks_like_totals(column: str, code: str) -> str:
+    """A warning about rows whose counts are the sums of others. To the office alone: it follows from the counts."""
+    return (
+        f"In column {column!r}, each count of {code!r} is the sum of those of the other codes. If these are total rows, write "
+        f"totals = {{{_key(column)} = {_text(code)}}} under [table]: counted as cells they would break the promise."
+    )
+
+
 def written_sentences(name: str, schema: str | None, records: bool) -> str:
     """What was written, and what to do next."""
     beside = "" if schema is None else f" Editors complete it by {schema} beside it."
@@ -109,6 +128,11 @@ def _text(value: str) -> str:
 
 def _texts(values: Iterable[str]) -> str:
     return f"[{', '.join(map(_text, values))}]"
+
+
+def _inline(totals: Mapping[str, Sequence[str]]) -> str:
+    parts = (f"{_key(column)} = {_text(codes[0]) if len(codes) == 1 else _texts(codes)}" for column, codes in totals.items())
+    return f"{{{', '.join(parts)}}}"
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,70 @@
+"""Codes that are named like totals, such as sex = "_T": refused, unless they are declared.
+
+Counted as cells, total rows would take noise of their own, and a person who changes cell would change up to 2^d rows of a table of d
+columns: the true cost would be several times the promised one. Names alone decide, never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast.display import list_names
+from holdfast.errors import InvalidCode
+from holdfast.tables.similar import check_similar
+
+_NAMES = (
+    "all, all ages, all people, all persons, all sexes, both sexes, grand total, overall, sub total, subtotal, sum, sum total, tot, total, "
+    "totals, ttl, ensemble, gesamt, gesamtergebnis, gesamtsumme, insgesamt, summe, zusammen, total general, total général, totale, "
+    "totale complessivo, totaal, totalt, i alt, yhteensä, ogółem, razem, celkem, spolu, összesen, skupaj, ukupno, kokku, kopā, iš viso, "
+    "samtals, σύνολο, итого, всего, toplam, 合計, 总计, 總計, 합계"
+)
+TOTAL_NAMES = tuple(_NAMES.split(", "))
+"""Without case; "_" and "-" stand for a blank, and marks at both ends are gone. docs/tables-and-totals.md has the list."""
+SDMX_TOTAL, SHORT_TOTAL = "_t", "t"
+SEXES = tuple(map(set, ("mf", "mw", "mk", "mv", "hf")))
+"""The short name is a total only beside one of these pairs: elsewhere it may be a town, or true."""
+_MARKS = " \t\u00a0.,:;*+=#/\\|'\"()[]{}<>!?&"
+_SHOWN = 100
+Totals: TypeAlias = Mapping[str, str | Sequence[str]]
+"""Codes of total rows, by column."""
+
+
+class Allow(NamedTuple):
+    """What codes may be like, because someone said so: similar to one another, or named like totals."""
+
+    similar: bool = False
+    totals: bool = False
+
+
+ALLOW_ALL = Allow(True, True)
+
+
+def total_names(codes: Any) -> list[str]:
+    """The codes of a column (an Arrow array of text) that are named like totals, as they are written."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lower = pc.utf8_lower(pc.utf8_normalize(codes, form="NFKC"))
+    plain = pc.utf8_trim(pc.replace_substring(pc.replace_substring(lower, "_", " "), "-", " "), characters=_MARKS)
+    named = pc.or_(pc.is_in(plain, value_set=pa.array(TOTAL_NAMES)), pc.equal(pc.utf8_trim_whitespace(lower), SDMX_TOTAL))
+    short = pc.equal(plain, SHORT_TOTAL)
+    if pc.any(short).as_py():
+        known = set(plain.filter(pc.less_equal(pc.utf8_length(plain), 1)).to_pylist())
+        named = pc.or_(named, short) if any(pair <= known for pair in SEXES) else named
+    return [str(code) for code in codes.filter(named).to_pylist()]
+
+
+def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> None:
+    """Refuse codes of a column that people would take for one, or for a total. Codes are shown where they are no one's secret."""
+    check_similar(column, codes, allowed=allow.similar, show=show)
+    if allow.totals or not (found := total_names(codes)):
+        return
+    shown = f": {list_names(found, _SHOWN, repr)}" if show else ""
+    line = f"totals = {{{column} = {found[0] if show else '...'!r}}}"
+    raise InvalidCode(
+        f"Column {column!r} has codes named like totals{shown}. Total rows are not cells: a person in them would cost more than promised. "
+        f"Declare them, and they are checked and left out: {line} under [table]. If they are "
+        "codes of cells: allow_total_names = true. In Python, from_counts has arguments of these names.",
+        details={"column": column},
+    )
