@@ -148,7 +148,7 @@ class TestRefused:
             keep=[[1, 1, 1]],
             sensitivity=1,
             mechanism=hf.ProjectedLaplace(epsilon=30),
-            places=3,
+            step="1/8",
             key=hf.NoiseKey.for_tests("r"),
             release_id="a",
         )

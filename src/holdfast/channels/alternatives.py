@@ -38,7 +38,7 @@ CHAIN = (
     "`holdfast diagnose` shows whether the pairs meet."
 )
 
-ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
+ANSWERS = 'Use a smaller step: the noise then has more. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
 
 NOT_TRIED = f"Other noise was not tried, because blocks beyond {MAX_DIMENSION} free dimensions take long to prepare; a plan tells about it:"
 

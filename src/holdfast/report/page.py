@@ -74,7 +74,7 @@ def is_bounded(card: Card) -> bool:
 def step_of(card: Card) -> str | None:
     """Where the table holds real-valued answers: the step of their grid; None for counts."""
     grid = card.table.grid
-    return None if grid is None else "1" if grid.places == 0 else f"2^-{grid.places}"
+    return None if grid is None else grid.step
 
 
 def wide_factor(card: Card) -> tuple[float, str]:
@@ -87,15 +87,15 @@ def distance(card: Card, value: float) -> str:
     return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
-def moved_text(card: Card) -> str:
-    """Invariants whose true values the grid does not have; nothing where there are none."""
-    moved = measure_of(card.table.grid).moved
-    return say_of(card)("page.moved", count=card.kept.totals, moved=moved) if moved else ""
+def rounded_text(card: Card) -> str:
+    """That kept totals are rounded; nothing where all are exact."""
+    grid = card.table.grid
+    return say_of(card)("page.totals_rounded", step=grid.step) if grid is not None and grid.round_totals else ""
 
 
 def without_noise(card: Card) -> Markup:
     """What a number without noise is, where its standard deviation stands."""
-    return say_of(card)("page.no_noise" if moved_text(card) else "page.exact")
+    return say_of(card)("page.no_noise" if rounded_text(card) else "page.exact")
 
 
 def is_rounded(card: Card) -> bool:

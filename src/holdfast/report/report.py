@@ -34,12 +34,12 @@ from holdfast.report.page import (
     level_rows,
     list_tells,
     mechanism_text,
-    moved_text,
     names,
     noun,
     nouns,
     release_frame,
     revision_text,
+    rounded_text,
     say_of,
     sd_text,
     sentences,
@@ -196,15 +196,15 @@ def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str,
 
 
 def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> PageSection:
-    kept, say, moved = card.kept, say_of(card), moved_text(card)
+    kept, say, rounded = card.kept, say_of(card), rounded_text(card)
     labels = card.table.read_labels()
     phrases, identities = (kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS)
     called = dict(zip(kept.constraints, phrases, strict=True))
     if not kept.totals:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")
     else:
-        which = "report.kept_rounded" if moved else "report.kept_exact"
-        said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), moved=moved)
+        which = "report.kept_rounded" if rounded else "report.kept_exact"
+        said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), rounded=rounded)
     known = names(say, identities, SHOWN_CONSTRAINTS)
     rows = [
         (name(label), name(called.get(constraint, constraint)), format_decimal(total) if isinstance(total, str) else format_number(total))
@@ -319,7 +319,7 @@ def _use(card: Card, facts: ReportFacts) -> PageSection:
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in ("use_keyed", "use_not_law")))
     unbiased = is_unbiased(card.mechanism.name)
     names_of_lines = (
-        *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),
+        *(("use_exact_rounded" if rounded_text(card) else "use_exact",) if totals else ()),
         "use_levels" if card.expected_error.levels else "use_sums" if totals else "use_sums_free",
         *shared,
         "use_ratio",

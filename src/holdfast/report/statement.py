@@ -34,11 +34,11 @@ from holdfast.report.page import (
     is_suppressed,
     list_tells,
     mechanism_text,
-    moved_text,
     names,
     noun,
     release_frame,
     revision_text,
+    rounded_text,
     say_of,
     sentences,
     status_text,
@@ -213,13 +213,13 @@ def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card.table, card.kept
     columns = names(say, column_names(card), SHOWN_COLUMNS)
     lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
-    labels, moved = given.read_labels(), moved_text(card)
+    labels, rounded = given.read_labels(), rounded_text(card)
     phrases = [kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS]
     constraints, identities = (names(say, said, SHOWN_CONSTRAINTS) for said in phrases)
     if not kept.totals:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
-    elif moved:
-        lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, moved=moved))
+    elif rounded:
+        lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, rounded=rounded))
     else:
         lines.append(say("statement.kept", count=kept.totals, constraints=constraints))
     if kept.identities:

@@ -38,7 +38,7 @@ from holdfast.tables.declarations import MAX_RECORDS
 from holdfast.tables.formats import FORMATS
 from holdfast.tables.formulas import FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
-from holdfast.tables.measure import MAX_PLACES
+from holdfast.tables.measure import read_step
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
 SENSITIVITY = Key("sensitivity", exact_number(), '"1"', required=True)
@@ -144,6 +144,14 @@ def _sensitivity(value: object) -> Fraction:
         return Fraction(exact_number()(SENSITIVITY, value))
     except InvalidKey as error:
         refuse(error.message.replace(GOT, show_found(value)))
+
+
+def _step(value: object) -> Fraction:
+    """The step of a grid."""
+    try:
+        return read_step(value)
+    except InvalidParameter as error:
+        refuse(str(error).removeprefix("step "))
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
@@ -334,8 +342,9 @@ class AnswerSection(Section):
     cells: Annotated[list[str], PlainValidator(_cells, json_schema_input_type=Texts)]
     value: str
     sensitivity: Annotated[Fraction, PlainValidator(_sensitivity, json_schema_input_type=str | int)]
-    places: Annotated[int, Field(ge=0, le=MAX_PLACES)] | None = None
+    step: Annotated[Fraction, PlainValidator(_step, json_schema_input_type=str | int)] | None = None
     on_grid: bool = False
+    round_totals: bool = False
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False
