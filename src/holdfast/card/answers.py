@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from holdfast.card.fields import CardPart, Count, Text
-from holdfast.exact.formatting import format_exact, format_step
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
 from holdfast.privacy.guarantee import AnswersNorm
 from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours, read_step
@@ -37,7 +37,7 @@ class GridInfo(CardPart):
             return None
         l1, l2_squared = (None if value is None else format_exact(value) for value in (measure.l1, measure.l2_squared))
         return cls(
-            step=format_step(measure.step),
+            step=measure.step_text,
             l1=l1,
             l2_squared=l2_squared,
             neighbours=measure.neighbours,

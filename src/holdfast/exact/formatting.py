@@ -34,12 +34,6 @@ def format_exact(value: Fraction | float) -> str:
     return decimal if decimal is not None and len(decimal) <= SHORT else str(value)
 
 
-def format_step(step: Fraction) -> str:
-    """The step of a grid, exactly and as people write it: 0.00001, 1/4096."""
-    text = format_exact(step)
-    return text if "/" in text else f"{Decimal(text):f}"
-
-
 def format_ratio(value: Fraction | None) -> str | None:
     """The number as "p/q" or "p", for files, however long: sums of many fractions have more digits than Python converts by itself."""
     if value is None:

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
+from holdfast.display import format_step
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact.formatting import format_step
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
 from holdfast.lattices.norms import L1, NORMS, Norm, NormName

@@ -18,10 +18,10 @@ from fractions import Fraction
 from html import escape
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.display import shorten
+from holdfast.display import format_step, shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.exact.formatting import format_exact, format_short, format_step
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.lattices.norms import DISTANCES, LEVELS, Norm, norm_of
 from holdfast.privacy.asked import Asked

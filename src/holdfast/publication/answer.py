@@ -86,7 +86,7 @@ def answer(
                  promise counts how far that moves them. Kept totals that no multiples have are refused, or rounded with `round_totals`.
                  All other arguments are those of hf.release.
     Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers,
-                 unless `round_totals` says that they may be rounded. What is published depends on C f(x) through C y alone.
+                 unless `round_totals` says that they may be rounded. Totals, card and pages tell nothing of C f(x) beyond C y.
     Reference:   [theory T110], [theory T111].
     """
     if isinstance(mechanism, type) or not (isinstance(mechanism, Mechanism) or hasattr(mechanism, "floating")):

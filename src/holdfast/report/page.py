@@ -88,7 +88,7 @@ def distance(card: Card, value: float) -> str:
 
 
 def rounded_text(card: Card) -> str:
-    """That kept totals are rounded; nothing where all are exact."""
+    """The sentence that kept totals are rounded; empty where all are exact."""
     grid = card.table.grid
     return say_of(card)("page.totals_rounded", step=grid.step) if grid is not None and grid.round_totals else ""
 

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import shorten
+from holdfast.display import format_step, shorten
 from holdfast.errors import InvalidCount, InvalidParameter, RequestTooLarge
-from holdfast.exact.formatting import format_step
 from holdfast.tables.answers import exact_value
 from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers, exact_total
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from holdfast.card.answers import AnswersInfo
-from holdfast.exact.formatting import format_exact, format_short, format_step
+from holdfast.display import format_step
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.tables.measure import Neighbours

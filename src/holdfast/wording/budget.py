@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.card.promise import AskedInfo
-from holdfast.exact.formatting import format_exact, format_given, format_short, format_step
+from holdfast.display import format_step
+from holdfast.exact.formatting import format_exact, format_given, format_short
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import Guarantee
 

@@ -55,7 +55,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "sensitivity": "How far one person can move the answers, exact: l1 distance for Laplace noise, l2 distance for Gaussian noise.",
         "step": 'Values are published as multiples of this step, such as "0.01"; left out, a power of ten that rounding hardly moves.',
         "on_grid": "The answers of every data set are such multiples: nothing is rounded.",
-        "round_totals": "Kept totals may be rounded to such multiples; otherwise totals that are none are refused.",
+        "round_totals": "Kept totals may be rounded to such multiples; otherwise other totals are refused.",
         **_WHAT_CELLS_ARE,
     },
     "hierarchies": {
