@@ -51,7 +51,7 @@ def count_of(n: int | str, noun: str, plural: str | None = None) -> str:
     return f"{n} {noun}" if str(n) == "1" else f"{n} {plural or noun + 's'}"
 
 
-def format_step(step: Fraction) -> str:
+def step_text(step: Fraction) -> str:
     """The step of a grid, exactly: as a short decimal (0.00001), else as p/q (1/4096)."""
     decimal = f"{Decimal(step.numerator) / Decimal(step.denominator):f}"
     ratio = str(step)

@@ -18,7 +18,7 @@ from holdfast.chains.sampler import EXACT_ONLY
 from holdfast.channels.channel import Channel
 from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
-from holdfast.exact.formatting import format_exact
+from holdfast.exact.formatting import format_exact, round_figure
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
@@ -93,8 +93,9 @@ def _variance_note(channel: Channel, other: Target) -> str:
     for shape in replace(channel, target=other).shapes():
         count = 0 if shape.dense_dimension > DRAWN_DIMENSION else None
         parts.append(of_shape(other, choose(shape, other).noise, shape, NO_CELLS, count))
-    at_most = "at most " if any("upper bound" in part.bases(of_cells=True) for part in parts) else ""
-    return f", variance of a cell {at_most}{max(float(part.diagonal().max()) for part in parts):.3g}"
+    is_bound = any("upper bound" in part.bases(of_cells=True) for part in parts)
+    largest = round_figure(max(float(part.diagonal().max()) for part in parts), 3, is_bound=is_bound)
+    return f", variance of a cell {'at most ' if is_bound else ''}{largest:g}"
 
 
 def _budget_note(channel: Channel, other: Target) -> str:

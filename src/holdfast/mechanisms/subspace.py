@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
-from holdfast.display import format_step
+from holdfast.display import step_text
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
@@ -105,7 +105,7 @@ def _finer(grid: AnswerGrid, norm: Norm, excess: Fraction) -> str:
     step = next((step for step in steps if step**norm.power <= needed), None)
     if step is None:
         return "No step is small enough: multiply answers and sensitivity by a constant, such as 1000"
-    return f'Write step = "{format_step(step)}"'
+    return f'Write step = "{step_text(step)}"'
 
 
 def _floor_of_sum(one: Fraction, other: Fraction) -> int:

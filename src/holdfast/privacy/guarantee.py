@@ -18,7 +18,7 @@ from fractions import Fraction
 from html import escape
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.display import format_step, shorten
+from holdfast.display import shorten, step_text
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_short
@@ -140,7 +140,7 @@ class Answers:
     def to_fields(self) -> dict[str, str | int | bool]:
         """What a card has; the words beside them say `replacing` where it differs."""
         said = {name: value for name, value in asdict(self).items() if name != "replacing"}
-        return {**said, "step": format_step(self.step), "sensitivity": format_exact(self.sensitivity)}
+        return {**said, "step": step_text(self.step), "sensitivity": format_exact(self.sensitivity)}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from holdfast.accuracy.error_laws import ErrorLaws
 from holdfast.accuracy.interval import Interval, around
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import round_figure
 from holdfast.publication.plan import Plan
 from holdfast.publication.sums import Level, Sums, deviations_of, level_title, sums_of
 from holdfast.report.figures.facts import LIMITS, Bar, Bubble, Example, GridFacts, Ranked, SharesFacts, SizeClass, Sizes, SpreadFacts
@@ -50,7 +51,7 @@ def _spread(title: str, found: Floats) -> SpreadFacts:
 
 def level_spread(found: LevelError) -> SpreadFacts:
     """A margin of a level of the budget, as the card has it."""
-    low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
+    low, middle, high = (round_figure(value, 3, is_bound=True) for value in (found.smallest, found.median, found.largest))
     return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 

@@ -39,6 +39,7 @@ from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
 from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
+from holdfast.exact.formatting import round_figure
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import rows_say_all, with_pinned
 from holdfast.exposure.zeros import RULE, zero_cells
@@ -137,7 +138,8 @@ class Plan:
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        two, six = (np.array([float(f"{v**0.5 * self.step:.{digits}g}") for v in variances])[which] for digits in (2, 6))
+        is_bound = self.covariance.cell_basis == "upper bound"
+        two, six = (np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which] for digits in (2, 6))
         rounded = np.where(self.covariance.rough(), two, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False

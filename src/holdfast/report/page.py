@@ -120,11 +120,17 @@ def names(say: Say, values: Sequence[str], shown: int) -> Markup:
     return some if more <= 0 or not some else say("page.more_names", names=some, more=more)
 
 
-def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
+def deviation_text(card: Card, value: float) -> str:
+    """A standard deviation other than 0; one that is a proved bound is rounded up."""
+    return format_deviation(value, is_bound=card.expected_error.found == "upper bound")
+
+
+def sd_text(card: Card, value: float | None, zero: str | None = None) -> str:
     """A standard deviation; `zero` says what none is."""
+    say = say_of(card)
     if value is None:
         return say("page.not_known")
-    return format_deviation(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
+    return deviation_text(card, value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
 
 
 def error_is_known(card: Card) -> bool:
@@ -199,13 +205,12 @@ def _sums(side: Any) -> str:
 
 def level_rows(card: Card) -> list[tuple[Markup, Markup, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
-    say = say_of(card)
-    return [(name(row.level), name(row.margin), format_number(row.units), _range(say, row)) for row in card.expected_error.levels]
+    return [(name(row.level), name(row.margin), format_number(row.units), _range(card, row)) for row in card.expected_error.levels]
 
 
-def _range(say: Say, row: LevelSpread) -> str:
-    low, middle, high = (sd_text(say, value) for value in (row.smallest, row.median, row.largest))
-    return middle if low == high else say("page.range", middle=middle, low=low, high=high)
+def _range(card: Card, row: LevelSpread) -> str:
+    low, middle, high = (sd_text(card, value) for value in (row.smallest, row.median, row.largest))
+    return middle if low == high else say_of(card)("page.range", middle=middle, low=low, high=high)
 
 
 def revision_text(card: Card) -> Markup | None:

@@ -15,12 +15,13 @@ from markupsafe import Markup
 from holdfast.card.card import Card, GrantInfo
 from holdfast.card.promise import AskedInfo, CostInfo
 from holdfast.card.view import ViewInfo
-from holdfast.exact.formatting import format_deviation, format_number, format_parameter
+from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import Say, render
 from holdfast.report.markup import capital, code, join, name, tag, text
 from holdfast.report.page import (
     PINNED,
     column_names,
+    deviation_text,
     disjoint_text,
     distance,
     distance_rows,
@@ -257,11 +258,12 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     which = "error_tile" if spread.median else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
     shown, note = (spread.median, "statement.error_note") if spread.median else (spread.largest, "statement.error_note_largest")
-    tiles = [Tile(label, format_deviation(shown), say(note, basis=error.basis))]
+    tiles = [Tile(label, deviation_text(card, shown), say(note, basis=error.basis))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
     if spread.smallest != spread.largest:
-        reach = say("statement.error_range_value", smallest=format_deviation(spread.smallest), largest=format_deviation(spread.largest))
+        low, high = (deviation_text(card, value) for value in (spread.smallest, spread.largest))
+        reach = say("statement.error_range_value", smallest=low, largest=high)
         zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import format_step, shorten
+from holdfast.display import shorten, step_text
 from holdfast.errors import InvalidCount, InvalidParameter, RequestTooLarge
 from holdfast.tables.answers import exact_value
 from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers, exact_total
@@ -63,7 +63,7 @@ class Measure(ABC):
     @property
     def step_text(self) -> str:
         """As people write it: "1", "0.01", "1/16777216"."""
-        return format_step(self.step)
+        return step_text(self.step)
 
     @cached_property
     def decimals(self) -> int:

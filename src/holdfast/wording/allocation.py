@@ -79,9 +79,9 @@ def _whom(per: str | None) -> str:
 
 def _quality(found: AllocationFacts) -> str:
     what = {"targets": "rho", "sum": "sum of variances"}.get(found.goal, "largest variance")
-    over, equal = 100 * (found.within - 1), found.equal_shares
+    over, equal = 100 * (Fraction(repr(found.within)) - 1), found.equal_shares
     beside = "equal shares do as well." if f"{equal:.3g}" == "1" else f"equal shares have one {equal:.3g} times as large."
-    return f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; {beside}"
+    return f"no other shares of these margins have a {what} more than {format_up(max(over, Fraction(1, 10)), 2)} % lower; {beside}"
 
 
 def _name(name: str | Sequence[str]) -> str:

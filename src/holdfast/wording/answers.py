@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from holdfast.card.answers import AnswersInfo
-from holdfast.display import format_step
+from holdfast.display import step_text
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
@@ -37,7 +37,7 @@ def answers_info(guarantee: Guarantee) -> AnswersInfo | None:
     if answers is None:
         return None
     return AnswersInfo(
-        step=format_step(answers.step),
+        step=step_text(answers.step),
         norm=answers.norm,
         sensitivity=format_exact(answers.sensitivity),
         reach=answers.reach,

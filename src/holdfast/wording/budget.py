@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.card.promise import AskedInfo
-from holdfast.display import format_step
+from holdfast.display import step_text
 from holdfast.exact.formatting import format_exact, format_given, format_short
 from holdfast.privacy.asked import Asked
 from holdfast.privacy.guarantee import Guarantee
@@ -47,7 +47,7 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
         rows.append((f"one {guarantee.protect}", f"no {guarantee.protect} can change alone"))
     elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice
         rows.append((f"one {guarantee.protect}", str(person)))
-    unit = "unit" if guarantee.answers is None else f"step of {format_step(guarantee.answers.step)}, a unit"
+    unit = "unit" if guarantee.answers is None else f"step of {step_text(guarantee.answers.step)}, a unit"
     rows.append((f"one {unit} of {guarantee.distance.distance}", str(guarantee.per_distance())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
@@ -94,7 +94,7 @@ def reach_sentences(guarantee: Guarantee) -> str:
     far = f"{format_short(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
     first = f"The publisher states that one {guarantee.protect} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", rounding included"
-    steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {format_step(answers.step)}{rounded}"
+    steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_text(answers.step)}{rounded}"
     if answers.replacing == answers.reach:
         return f"{first}; {steps}."
     return f"{first}; {steps}. One {guarantee.protect} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
