@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.endings import stands
+from holdfast.cli.parts import AsJson
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Place = Annotated[
 Witnessed = Annotated[
     Path | None, typer.Option("--witness", help="The second folder that remembers the ledger's head; else HOLDFAST_WITNESS.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 _SHOWN = 20
 """Problems of a ledger that are printed; one fault may break a rule at every later event."""
 Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]

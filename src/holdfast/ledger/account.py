@@ -28,10 +28,8 @@ from typing import Literal, cast
 from holdfast.display import Json, read_as
 from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
 from holdfast.exact.formatting import format_amount
-from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.folding import BEFORE, states_in
-from holdfast.ledger.overlaps import Overlaps
-from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.chain import BEFORE, Event, read_head, states_in
+from holdfast.ledger.releases import Overlaps, ReleaseFacts, Reservation
 from holdfast.ledger.values import (
     UNCOUNTED,
     Balance,

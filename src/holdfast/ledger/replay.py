@@ -9,8 +9,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, WrongState
 from holdfast.exact.formatting import format_amount
 from holdfast.ledger.account import Account
-from holdfast.ledger.chain import Event
-from holdfast.ledger.folding import BEGUN, states_in
+from holdfast.ledger.chain import BEGUN, Event, states_in
 from holdfast.ledger.releases import Reservation
 from holdfast.ledger.values import GRANT_NEEDS, Grant
 from holdfast.tables.similar import look_alike, skeletons

@@ -1,4 +1,7 @@
-"""One screen about one data set, for people: at most 24 lines of at most 100 columns, also where there are many releases."""
+"""One screen about one data set, for people: at most 24 lines of at most 100 columns, also where there are many releases.
+
+Also the sentences about releases that were declared to share no person.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_amount
@@ -16,9 +19,35 @@ from holdfast.ledger.chain import Event
 from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import Balance, Grant, PlannedCharge, TakenBack
 from holdfast.ledger.witness import Seen
-from holdfast.wording.disjoint import short_list
+from holdfast.wording.budget import recorded_sentence
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
+
+if TYPE_CHECKING:
+    from holdfast.ledger.disjoint import Disjoint
+
+NAMES_SHOWN = 5
+ONE = "The ledger adds the two charges only if other releases that may share people with both connect them; else the larger sum counts."
+"""What a declaration against one release changes. The pages of a publication say it in the words of their catalogue."""
+SEVERAL = "The ledger adds the charge of this release to theirs only where further releases that may share people connect them."
+"""What a declaration against several releases changes."""
+
+
+def disjoint_sentences(declared: Disjoint, protected: str) -> str:
+    """What is declared, what it changes, and why it is so. The reason stands last: it may hold any text."""
+    one = len(declared.releases) == 1
+    return (
+        f"It is declared that no {protected} is both in this table and in {'that' if one else 'those'} of {short_list(declared.releases)}. "
+        f"{ONE if one else SEVERAL} Reason given: {declared.because}"
+    )
+
+
+def short_list(names: tuple[str, ...]) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - NAMES_SHOWN
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return f"{shown} and {more} more" if more > 0 else shown
+
 
 WIDTH, HEIGHT = 100, 24
 NO_LIMIT = "no limit"
@@ -192,16 +221,6 @@ def charged_sentence(entry: str | None, balance: Balance | None) -> str:
         return recorded_sentence(None)
     limit = " No limit is set: `holdfast ledger grant` sets one." if balance.granted is None and not balance.cell_key else ""
     return f"Charged to {balance.dataset!r}, ledger entry {entry}.{limit}"
-
-
-def recorded_sentence(entry: str | None) -> str:
-    """For card and pages: whether a release was recorded."""
-    if entry is None:
-        return (
-            "This release was recorded in no ledger: its cost is not added to that of other releases of the same data, and a second draw "
-            "under the same id would not have been refused."
-        )
-    return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
 
 
 def _grants(grants: list[Grant], most: int) -> list[str]:
