@@ -497,7 +497,7 @@ class TestBadInput:
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"keep": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
-            ({"sensitivity": "1e-9"}, InvalidParameter, 'too coarse.*Write step = "1e-11", or'),
+            ({"sensitivity": "1e-9"}, InvalidParameter, 'too coarse.*Write step = "0.00000000001", or'),
             ({"sensitivity": "1e-400"}, InvalidParameter, "too coarse.*multiply answers and sensitivity"),
             ({"sensitivity": "1e-400", "mechanism": MECHANISMS[2]}, InvalidParameter, "too coarse.*multiply answers and sensitivity"),
             ({"sensitivity": 10**30}, RequestTooLarge, "The sensitivity is too large for steps of 1"),

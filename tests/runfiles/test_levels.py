@@ -92,11 +92,11 @@ def test_the_plan_has_the_standard_deviation_of_every_level_and_margin(text: str
         (level, margin, units) for level, units in (("total", 1), ("state", 2), ("county", 5)) for margin in ("total", "sex")
     ]
     table = printed[printed.index("Levels  ") : printed.index("Promise  ")].splitlines()
-    assert table[0].split() == ["Levels", "level", "margin", "units", "standard", "deviation"]
+    assert table[0].split() == ["Levels", "level", "margin", "units", "standard", "deviation,", "at", "most"]
     assert len(table) == 1 + len(levels)
     for line, row in zip(table[1:], levels, strict=True):
         assert line.split()[:3] == [row["level"], row["margin"], str(row["units"])]
-        assert line.split()[3].rstrip(",") == ("0" if row["largest"] == 0 else f"{row['median']:.3g}")
+        assert line.split()[3].rstrip(",") == ("0" if row["largest"] == 0 else format_deviation(row["median"], is_bound=True))
     assert run("release", "run.toml", "-o", "out").code == 0
     card = json.loads(Path("out", "card.json").read_text())
     assert card["expected_error"]["levels"] == levels
@@ -113,7 +113,8 @@ def test_distances_that_are_fractions_are_exact_texts(work: Path, run: Callable[
 
 
 def test_rows_are_what_the_mapping_is_in_python(work: Path) -> None:
-    from holdfast.runfiles.runfile import load_run
+    from holdfast.exact.formatting import format_deviation
+from holdfast.runfiles.runfile import load_run
 
     text = NESTED.replace('"state"\nmargin = "sex"', '["state"]\nmargin = ["sex"]')
     Path("run.toml").write_text(text.replace('level = "county"', 'level = ["state", "county"]'))
