@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.exact.formatting import format_deviation
 from tests.running import Ran
 
 CELLS = [(county[0], county, sex) for county in ("A1", "A2", "A3", "B1", "B2") for sex in "FM"]
@@ -113,8 +114,7 @@ def test_distances_that_are_fractions_are_exact_texts(work: Path, run: Callable[
 
 
 def test_rows_are_what_the_mapping_is_in_python(work: Path) -> None:
-    from holdfast.exact.formatting import format_deviation
-from holdfast.runfiles.runfile import load_run
+    from holdfast.runfiles.runfile import load_run
 
     text = NESTED.replace('"state"\nmargin = "sex"', '["state"]\nmargin = ["sex"]')
     Path("run.toml").write_text(text.replace('level = "county"', 'level = ["state", "county"]'))
