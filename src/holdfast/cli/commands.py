@@ -376,8 +376,8 @@ def interval(
         published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
-    with working("Computing"):
-        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
+    with drawing(len(where or ()), "Computing", "sums") as progress:
+        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, progress, **how)
     fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
     print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.for_screen(cut))))
 
