@@ -418,7 +418,7 @@ class ErrorLaws:
 
 
 def _class_of_sum(shape: Shape, places: Ints, coefficients: Ints) -> tuple[Any, ...] | None:
-    """Of a sum over some places of each axis, one coefficient for all: equal where exchanging units that are divided alike, which changes
+    """Return the class of a sum over some places of each axis with one coefficient: equal where exchanging units divided alike, which changes
     no lattice and no length, makes one sum of the other. None for other sums and shapes.
     """
     if not isinstance(shape, Grid | Levels) or (coefficients != coefficients[0]).any():
