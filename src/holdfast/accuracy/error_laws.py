@@ -418,8 +418,9 @@ class ErrorLaws:
 
 
 def _class_of_sum(shape: Shape, places: Ints, coefficients: Ints) -> tuple[Any, ...] | None:
-    """Return the class of a sum over some places of each axis with one coefficient: equal where exchanging units divided alike, which changes
-    no lattice and no length, makes one sum of the other. None for other sums and shapes.
+    """Return the class of a sum over some places of each axis, one coefficient for all; None for other sums and shapes.
+
+    Equal where exchanging units that are divided alike, which changes no lattice and no length, makes one sum of the other.
     """
     if not isinstance(shape, Grid | Levels) or (coefficients != coefficients[0]).any():
         return None
