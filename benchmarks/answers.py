@@ -85,7 +85,7 @@ def release_deaths(universe: hf.Universe, true: NDArray[np.int64], places: int, 
             universe=universe,
             keep=KEPT_DEATHS,
             sensitivity=1,
-            places=places,
+            step=Fraction(1, 2**places),
             on_grid=True,
             key=NoiseKey.for_tests(f"bench deaths {places} {run}"),
         )
@@ -195,7 +195,7 @@ def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: Subs
     sensitivities = linear_sensitivities(matrix, InvariantSpace(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
     said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
-    grid = AnswerGrid(0, **said, neighbours="replace-one", on_grid=True)
+    grid = AnswerGrid(Fraction(1, 1), **said, neighbours="replace-one", on_grid=True)
     universe = hf.Universe.product({"answer": [str(i) for i in range(len(matrix))]})
     return replace(Facts.of(universe, [hf.linear(kept)]), measure=grid)
 

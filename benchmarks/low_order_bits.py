@@ -58,7 +58,7 @@ def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
 def on_the_grid(secrets: NDArray[np.int64], seed: int) -> Floats:
     """The same on a grid: whole steps of 2^-10, which doubles hold exactly."""
     universe = hf.Universe.product({"answer": ["1", "2", "3"]})
-    facts = replace(Facts.of(universe, [hf.total()]), measure=AnswerGrid(PLACES, l1=Fraction(2), on_grid=True))
+    facts = replace(Facts.of(universe, [hf.total()]), measure=AnswerGrid(Fraction(1, 2**PLACES), l1=Fraction(2), on_grid=True))
     with NoiseKey.for_tests(seed) as key:
         noise = Law(hf.ProjectedLaplace(epsilon=EPSILON).channel(facts)).sample(len(secrets), key)
     return np.asarray(np.ldexp(ANSWERS[secrets] * 2**PLACES + noise, -PLACES))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.wording.errors import error_sentences
+from holdfast.channels.layout import LevelError
+from holdfast.wording.errors import error_sentences, level_lines
 
 
 @pytest.mark.parametrize(
     ("basis", "said"),
     [
-        ("upper bound", "is 0 for half of the cells or more, and at most 1,230 for the others."),
+        ("upper bound", "is 0 for half of the cells or more, and at most 1,240 for the others."),
         ("exact", "is 0 for half of the cells or more, and up to 1,230 for the others."),
         ("estimated", "is 0 for half of the cells or more, and up to 1,230 for the others."),
     ],
@@ -33,3 +34,13 @@ def test_one_cell_is_one_cell() -> None:
 
 def test_large_errors_are_plain_numbers() -> None:
     assert "is 1,230 for a typical cell (0.5 to 12,300)." in error_sentences(0.5, 1234.5, 12345.0, "exact")
+
+
+def test_bounds_are_rounded_up_and_called_bounds() -> None:
+    assert "is at most 7.22 for a typical cell (1.01 to 9.01)." in error_sentences(1.0001, 7.2101, 9.0001, "upper bound")
+    assert "is 7.21 for a typical cell (1 to 9)." in error_sentences(1.0001, 7.2101, 9.0001, "exact")
+    lines = list(
+        level_lines([LevelError("state", "total", 2, 1.2341, 1.2341, 1.2341), LevelError("state", "sex", 4, 1.0001, 2.0001, 3.0001)])
+    )
+    assert lines[0].endswith("standard deviation, at most")
+    assert [line.split("  ")[-1] for line in lines[1:]] == ["1.24", "2.01 (1.01 to 3.01)"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
+from fractions import Fraction
 from html import escape
 from itertools import islice
 from typing import TypeAlias, TypeVar
@@ -47,6 +49,13 @@ def shorten(text: str, limit: int = LINE) -> str:
 def count_of(n: int | str, noun: str, plural: str | None = None) -> str:
     """ "1 cell", "2 cells"; the number may be a text."""
     return f"{n} {noun}" if str(n) == "1" else f"{n} {plural or noun + 's'}"
+
+
+def step_text(step: Fraction) -> str:
+    """The step of a grid, exactly: as a short decimal (0.00001), else as p/q (1/4096)."""
+    decimal = f"{Decimal(step.numerator) / Decimal(step.denominator):f}"
+    ratio = str(step)
+    return decimal if len(decimal) <= max(12, len(ratio)) else ratio
 
 
 def list_names(names: Sequence[str], limit: int = LINE, show: Callable[[str], str] = str) -> str:

@@ -313,4 +313,6 @@ def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path
 def test_one_share_is_not_compared_with_itself() -> None:
     facts = AllocationFacts("targets", "1", "distance", [], [], 1.0, 1.0, "")
     assert list(allocation_lines(facts))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
+    assert "more than 0.59 % lower" in list(allocation_lines(replace(facts, within=1.005802)))[-1]  # proved, and printed as 0.58 once
+    assert "more than 0.58 % lower" in list(allocation_lines(replace(facts, within=1.0058)))[-1]
     assert list(allocation_lines(replace(facts, equal_shares=1.5)))[-1].endswith("equal shares have one 1.5 times as large.")

@@ -26,7 +26,7 @@ KEY = "intervals"
 
 
 def answered(mechanism: Any, values: Any = (0.5, 0.25, 0.25), rows: Any = (), **others: Any) -> Any:
-    given = {"keep": rows, "sensitivity": "1", "mechanism": mechanism, "places": 4, "on_grid": True, "release_id": "a"}
+    given = {"keep": rows, "sensitivity": "1", "mechanism": mechanism, "step": "1/16", "on_grid": True, "release_id": "a"}
     return hf.answer(list(values), **{"key": hf.NoiseKey.for_tests(KEY), **given, **others})
 
 
@@ -133,12 +133,11 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("values", "others"),
         [
-            (["0.3", "0.4", "0.3"], {"mechanism": hf.ProjectedGaussian(rho=4000), "places": 0, "sensitivity": 8}),
-            (["1/3", "1/3", "1/5"], {"mechanism": hf.ProjectedLaplace(epsilon=30), "places": 3}),
+            (["0.3", "0.4", "0.3"], {"mechanism": hf.ProjectedGaussian(rho=4000), "step": 1, "sensitivity": 8}),
+            (["1/3", "1/3", "1/5"], {"mechanism": hf.ProjectedLaplace(epsilon=30), "step": "1/8", "round_totals": True}),
         ],
         ids=["coarse", "moved"],
     )
-    @pytest.mark.filterwarnings("ignore:1 invariant has a value")
     def test_answers_that_were_rounded_lie_in_their_intervals(self, values: list[str], others: dict[str, Any]) -> None:
         """Noise smaller than a step: what is left of the error is the rounding, the same in every release."""
         release = answered(rows=[[1, 1, 1]], values=values, **{"on_grid": False, **others})
@@ -146,7 +145,7 @@ class TestEnds:
         for query in ([1, 0, 0], [0, 1, 0], [1, 1, 1]):
             found = release.interval(query, 0.95)
             assert found.low <= sum(w * value for w, value in zip(query, true, strict=True)) <= found.high
-        assert (found.low == found.high) == (release.table.measure.moved == 0)  # of the invariant
+        assert (found.low == found.high) == (not release.table.measure.round_totals)  # of the invariant
 
     def test_half_of_all_releases_cover_an_answer_that_was_rounded(self) -> None:
         """By the noise alone none of them did. Of 40 fewer than 3 would cover it with a probability of 821 / 2^40."""
@@ -156,7 +155,7 @@ class TestEnds:
                 hf.ProjectedLaplace(epsilon=30),
                 ["0.55", "0.47", "-0.02"],
                 [[1, 1, 1]],
-                places=3,
+                step="1/8",
                 on_grid=False,
                 key=hf.NoiseKey.for_tests(number),
             )

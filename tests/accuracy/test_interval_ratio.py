@@ -141,14 +141,14 @@ class TestRefused:
         with pytest.raises(InvalidParameter, match="no cell"):
             release.interval(2, 0.9, over=[0] * 6)
 
-    @pytest.mark.filterwarnings("ignore:1 invariant has a value")
     def test_answers_that_were_rounded(self) -> None:
         release = hf.answer(
             ["1/3", "1/3", "1/5"],
             keep=[[1, 1, 1]],
             sensitivity=1,
             mechanism=hf.ProjectedLaplace(epsilon=30),
-            places=3,
+            step="1/8",
+            round_totals=True,
             key=hf.NoiseKey.for_tests("r"),
             release_id="a",
         )

@@ -115,7 +115,7 @@ def test_what_is_refused() -> None:
 
 def test_a_plan_that_would_round_to_its_grid_is_refused() -> None:
     """Owners cannot round by themselves, and the promise of such a plan counts rounding that nobody did."""
-    grid = AnswerGrid(6, l1=Fraction(1))
+    grid = AnswerGrid(Fraction(1, 64), l1=Fraction(1))
     plan = hf.plan(hf.Table(TOWNS, np.zeros(6, dtype=np.int64), measure=grid), [hf.total()], hf.ProjectedLaplace(epsilon="1/2"))
     with pytest.raises(InvalidParameter, match="Make the plan with on_grid=True"):
         publish_part(plan.drawing, [0], [1], key=hf.NoiseKey.for_tests("off"), release_id="r")

@@ -29,7 +29,9 @@ from holdfast.exact.formatting import (
     format_three,
     format_tick,
     round_down,
+    round_figure,
     round_up,
+    unit_in_last_place,
 )
 
 
@@ -138,6 +140,22 @@ def test_the_decimal_beside_a_fraction_is_never_below_it(numerator: int, denomin
 def test_rounding_up(value: float) -> None:
     shown = float(format_number_up(value).replace(",", ""))
     assert value <= shown <= value * 1.01
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.integers(2, 6))
+def test_figures_are_near_and_bounds_are_not_below(value: float, digits: int) -> None:
+    near, bound = (Fraction(round_figure(value, digits, is_bound=is_bound)) for is_bound in (False, True))
+    unit = unit_in_last_place(Fraction(value), digits)
+    off = Fraction(value) / 10**12 + Fraction(value) / 2**52
+    assert abs(near - Fraction(value)) <= unit / 2 + off
+    assert Fraction(value) - off <= bound <= Fraction(value) + unit + off
+    assert Fraction(format_deviation(value, is_bound=True).replace(",", "")) >= Fraction(value) - off
+
+
+def test_a_bound_that_is_a_round_number_stays_it() -> None:
+    """What doubles add behind the twelfth digit is no reason for another number on another machine."""
+    assert [round_figure(value, 3, is_bound=True) for value in (4.0, 4.000000000000002, 4.0001, 0.0)] == [4.0, 4.0, 4.01, 0.0]
+    assert [format_deviation(value, is_bound=True) for value in (7.2101, 1234.5, 12)] == ["7.22", "1,240", "12"]
 
 
 def test_powers_are_raised_where_zeros_would_be_counted() -> None:

@@ -189,7 +189,7 @@ def test_no_sum_of_answers_moves_farther_than_its_displacement(name: str, data: 
     moves = LATTICES[name]
     t = _answers(data, moves.cells)
     w = np.array(data.draw(st.lists(st.integers(-5, 5), min_size=moves.cells, max_size=moves.cells)))
-    found = to_grid(moves, t, 0)
+    found = to_grid(moves, t, Fraction(1))
     moved = sum((int(a) * (int(y) - value) for a, y, value in zip(w, found.integers, t, strict=True)), Fraction(0))
     assert abs(moved) <= displacement(moves, w, totals_kept=not found.moved_totals)
 
@@ -197,10 +197,10 @@ def test_no_sum_of_answers_moves_farther_than_its_displacement(name: str, data: 
 def test_displacement_is_reached_and_kept_totals_have_none() -> None:
     free, one_sum = Lattice(np.zeros((0, 2), dtype=np.int64)), LATTICES["one sum"]
     assert displacement(free, np.array([1, -3]), totals_kept=True) == 2  # halves go up: (0, 0) and (-1/2, 1/2) differ by so much
-    assert to_grid(free, [HALF, HALF], 0).integers.tolist() == [1, 1]
+    assert to_grid(free, [HALF, HALF], Fraction(1)).integers.tolist() == [1, 1]
     assert displacement(one_sum, np.array([2, 2, 2, 2]), totals_kept=True) == 0
     assert displacement(one_sum, np.array([2, 2, 2, 2]), totals_kept=False) == 1
-    assert to_grid(one_sum, [HALF, 0, 0, 0], 0).integers.sum() == 1
+    assert to_grid(one_sum, [HALF, 0, 0, 0], Fraction(1)).integers.sum() == 1
 
 
 @given(CASES, st.data())
@@ -213,8 +213,8 @@ def test_the_same_as_dense_nearest_plane(name: str, data: st.DataObject) -> None
         cells = block.cells.ravel().tolist()
         for cell, value in zip(cells, _nearest_plane(_block_basis(block.shape)[0], [t[cell] for cell in cells]), strict=True):
             expected[cell] = value
-    assert to_grid(moves, t, 0).integers.tolist() == expected
-    assert to_grid(moves, [value * Fraction(1, 8) for value in t], 3).integers.tolist() == expected
+    assert to_grid(moves, t, Fraction(1)).integers.tolist() == expected
+    assert to_grid(moves, [value * Fraction(1, 8) for value in t], Fraction(1, 2**3)).integers.tolist() == expected
 
 
 def test_uneven_counties_share_what_is_left_by_their_towns() -> None:
@@ -224,7 +224,7 @@ def test_uneven_counties_share_what_is_left_by_their_towns() -> None:
     basis, cells = _block_basis(block.shape)[0], block.cells.ravel()
     for _ in range(60):
         t = [Fraction(int(value), 97) for value in random.integers(-500, 500, moves.cells)]
-        assert to_grid(moves, t, 0).integers[cells].tolist() == _nearest_plane(basis, [t[cell] for cell in cells])
+        assert to_grid(moves, t, Fraction(1)).integers[cells].tolist() == _nearest_plane(basis, [t[cell] for cell in cells])
 
 
 @given(CASES, st.data())
@@ -232,7 +232,7 @@ def test_uneven_counties_share_what_is_left_by_their_towns() -> None:
 def test_equal_totals_end_on_one_coset_and_no_further_apart_than_charged(name: str, data: st.DataObject) -> None:
     moves = LATTICES[name]
     t, v = _answers(data, moves.cells), _free_change(data, moves)
-    first, second = to_grid(moves, t, 0), to_grid(moves, [a + b for a, b in zip(t, v, strict=True)], 0)
+    first, second = to_grid(moves, t, Fraction(1)), to_grid(moves, [a + b for a, b in zip(t, v, strict=True)], Fraction(1))
     assert _totals(moves, first.integers) == _totals(moves, second.integers)
     assert first.moved_totals == second.moved_totals
     bound = movement(moves)
@@ -248,11 +248,11 @@ def test_integers_stay_and_totals_that_integers_have_are_kept(name: str, data: s
     z = data.draw(st.lists(st.integers(-(2**61), 2**61), min_size=moves.cells, max_size=moves.cells))
     v = _free_change(data, moves)
     t = [a + b for a, b in zip(z, v, strict=True)]
-    assert to_grid(moves, z, 0).integers.tolist() == z
-    made = to_grid(moves, t, 0)
+    assert to_grid(moves, z, Fraction(1)).integers.tolist() == z
+    made = to_grid(moves, t, Fraction(1))
     assert made.moved_totals == ()
     assert _totals(moves, made.integers) == _totals(moves, t)
-    shifted = to_grid(moves, [a + 5 * b for a, b in zip(t, range(moves.cells), strict=True)], 0)  # it commutes with integers
+    shifted = to_grid(moves, [a + 5 * b for a, b in zip(t, range(moves.cells), strict=True)], Fraction(1))  # it commutes with integers
     assert shifted.integers.tolist() == [int(y) + 5 * i for i, y in enumerate(made.integers)]
 
 
@@ -264,25 +264,25 @@ def test_cell_by_cell_two_answers_with_one_total_get_two() -> None:
     by_itself = [[floor(value + HALF) for value in answers] for answers in (one, other)]
     assert [sum(answers) for answers in by_itself] == [0, 1]
     assert not moves.contains(np.array(by_itself[0]) - np.array(by_itself[1]))  # no outcome is possible under both
-    rounded = [to_grid(moves, answers, 0).integers for answers in (one, other)]
+    rounded = [to_grid(moves, answers, Fraction(1)).integers for answers in (one, other)]
     assert [int(answers.sum()) for answers in rounded] == [1, 1]
     assert moves.contains(rounded[0] - rounded[1])
 
 
 def test_totals_that_no_integers_have_are_rounded_and_named() -> None:
     moves = Lattice([[2, 2, 0], [0, 0, 1]])
-    made = to_grid(moves, [Fraction(1, 2), Fraction(0), Fraction(3)], 0)
+    made = to_grid(moves, [Fraction(1, 2), Fraction(0), Fraction(3)], Fraction(1))
     assert made.moved_totals == (0,)  # 2 (y_0 + y_1) = 1 has no solution
     assert made.integers[2] == 3
-    assert to_grid(moves, [Fraction(1, 2), Fraction(0), Fraction(3)], 1).moved_totals == ()
+    assert to_grid(moves, [Fraction(1, 2), Fraction(0), Fraction(3)], Fraction(1, 2**1)).moved_totals == ()
 
 
 def test_what_does_not_fit_is_refused() -> None:
     moves = Lattice([[1, 1]])
     with pytest.raises(InvalidParameter, match=r"each of the 2 cells\. Got 1"):
-        to_grid(moves, [Fraction(1)], 0)
-    with pytest.raises(RequestTooLarge, match="Use fewer places"):
-        to_grid(moves, [Fraction(1), Fraction(1)], 62)
+        to_grid(moves, [Fraction(1)], Fraction(1))
+    with pytest.raises(RequestTooLarge, match="Use a larger step"):
+        to_grid(moves, [Fraction(1), Fraction(1)], Fraction(1, 2**62))
     with pytest.raises(RequestTooLarge, match="common denominator"):
-        to_grid(moves, [Fraction(1, 3**12000), Fraction(1)], 0)
-    assert "1" not in repr(to_grid(moves, [Fraction(1), Fraction(17)], 0)).replace("OnGrid(2 answers, 0", "")
+        to_grid(moves, [Fraction(1, 3**12000), Fraction(1)], Fraction(1))
+    assert "1" not in repr(to_grid(moves, [Fraction(1), Fraction(17)], Fraction(1))).replace("OnGrid(2 answers, 0", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -291,3 +291,37 @@ def test_order_of_level_vectors() -> None:
             assert all(down in seen for k in range(len(s)) if s[k] for down in [(*s[:k], s[k] - 1, *s[k + 1 :])])
             seen.append(s)
         assert set(shape.free()) == {s for s in product(*(range(d + 1) for d in shape.depths)) if not shape.is_kept(s)}
+
+
+def test_sets_of_places_have_one_class_just_where_an_exchange_of_like_units_takes_one_to_the_other() -> None:
+    """All exchanges of all sets of places, in full."""
+    for given_tree in (Tree.plain(4), Tree(((2,), (2, 2))), Tree(((3,), (1, 2, 2))), Tree(((2,), (2, 1), (1, 2, 2)))):
+        orbits: dict[frozenset[int], object] = {}
+        exchanges = exchange(given_tree, 0, 0)
+        for chosen in product((False, True), repeat=given_tree.places):
+            own = frozenset(np.flatnonzero(chosen).tolist())
+            if own:
+                orbits[own] = frozenset(frozenset(taken[place] for place in own) for taken in exchanges)
+        classes = {own: given_tree.class_of(np.array(sorted(own))) for own in orbits}
+        for one in orbits:
+            for other in orbits:
+                assert (classes[one] == classes[other]) is (orbits[one] == orbits[other])
+
+
+def exchange(given_tree: Tree, level: int, unit: int) -> list[dict[int, int]]:
+    """Every way to exchange units below one unit: where each of its places goes."""
+    if level == given_tree.depth:
+        return [{unit: unit}]
+    begin, end = given_tree.starts(level)[unit : unit + 2].tolist()
+    children = list(range(begin, end))
+    out = []
+    for order in permutations(children):
+        if any(given_tree.below(level + 1, a) != given_tree.below(level + 1, b) for a, b in zip(children, order, strict=True)):
+            continue
+        for parts in product(*(exchange(given_tree, level + 1, child) for child in children)):
+            taken: dict[int, int] = {}
+            for a, b, part in zip(children, order, parts, strict=True):
+                off = int(given_tree.firsts(level + 1)[b] - given_tree.firsts(level + 1)[a])
+                taken |= {place: to + off for place, to in part.items()}
+            out.append(taken)
+    return out

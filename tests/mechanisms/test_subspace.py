@@ -29,7 +29,7 @@ class TestPromise:
     """[theory T111]: two answers at the reach, and one step more."""
 
     def test_gaussian_divergence_at_the_reach_is_rho_and_more_beyond(self) -> None:
-        grid = AnswerGrid(1, l2_squared=Fraction(2), on_grid=True)
+        grid = AnswerGrid(Fraction(1, 2), l2_squared=Fraction(2), on_grid=True)
         made = law(hf.ProjectedGaussian(rho="1/3"), [[1, 1]], 2, grid)
         assert made.guarantee.answers is not None
         reach = made.guarantee.answers.reach
@@ -48,7 +48,7 @@ class TestPromise:
 
     def test_laplace_ratio_at_the_reach_is_epsilon(self) -> None:
         """Without invariants the law is discrete Laplace in every answer: the ratio is e^epsilon at the reach, and more beyond."""
-        made = law(hf.ProjectedLaplace(epsilon="1/2"), [], 1, AnswerGrid(2, l1=Fraction(3), on_grid=True))
+        made = law(hf.ProjectedLaplace(epsilon="1/2"), [], 1, AnswerGrid(Fraction(1, 4), l1=Fraction(3), on_grid=True))
         assert made.guarantee.answers is not None
         assert made.guarantee.answers.reach == 12
         one = hf.DiscreteLaplace(scale=24)
@@ -58,7 +58,8 @@ class TestPromise:
 
     def test_rounding_is_charged(self) -> None:
         exact, rounded = (
-            law(hf.ProjectedLaplace(epsilon=1), [[1, 1, 1]], 3, AnswerGrid(4, l1=Fraction(2), on_grid=on)).guarantee for on in (True, False)
+            law(hf.ProjectedLaplace(epsilon=1), [[1, 1, 1]], 3, AnswerGrid(Fraction(1, 16), l1=Fraction(2), on_grid=on)).guarantee
+            for on in (True, False)
         )
         assert exact.answers is not None
         assert rounded.answers is not None
@@ -67,7 +68,12 @@ class TestPromise:
         assert rounded.cost(36).epsilon == exact.cost(32).epsilon == 1
 
     def test_a_pair_is_proved_for_the_noise_taken(self) -> None:
-        made = law(hf.ProjectedGaussian(epsilon="1", delta="1e-6"), [[1, 1, 1]], 3, AnswerGrid(4, l2_squared=Fraction(2), on_grid=True))
+        made = law(
+            hf.ProjectedGaussian(epsilon="1", delta="1e-6"),
+            [[1, 1, 1]],
+            3,
+            AnswerGrid(Fraction(1, 16), l2_squared=Fraction(2), on_grid=True),
+        )
         cost = made.guarantee.cost(2 * 16**2)
         assert (cost.epsilon, cost.delta) == (1, Fraction(1, 10**6))
         assert cost.rho is not None
@@ -117,14 +123,17 @@ class TestParameters:
 
     @pytest.mark.parametrize(
         ("mechanism", "grid"),
-        [(hf.ProjectedLaplace(epsilon=1), AnswerGrid(0, l2_squared=Fraction(1))), (hf.ProjectedGaussian(rho=1), AnswerGrid(0))],
+        [
+            (hf.ProjectedLaplace(epsilon=1), AnswerGrid(Fraction(1, 1), l2_squared=Fraction(1))),
+            (hf.ProjectedGaussian(rho=1), AnswerGrid(Fraction(1, 1))),
+        ],
     )
     def test_a_sensitivity_in_the_right_norm_is_needed(self, mechanism: Any, grid: AnswerGrid) -> None:
         with pytest.raises(InvalidParameter, match="sensitivity"):
             law(mechanism, [], 2, grid)
 
     def test_l1_serves_for_l2(self) -> None:
-        made = law(hf.ProjectedGaussian(rho=1), [], 2, AnswerGrid(0, l1=Fraction(3), on_grid=True))
+        made = law(hf.ProjectedGaussian(rho=1), [], 2, AnswerGrid(Fraction(1, 1), l1=Fraction(3), on_grid=True))
         assert made.guarantee.answers is not None
         assert made.guarantee.answers.reach == 9
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import (
+    ContradictingTotals,
     HoldfastWarning,
     InexactParameter,
     InvalidParameter,
@@ -34,7 +35,7 @@ from holdfast.report.page import cost_rows
 from holdfast.report.statement import statement_html
 from holdfast.subspace import Sensitivities
 from holdfast.tables.answers import exact_value, read_answers
-from holdfast.tables.measure import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import AnswerGrid, read_step
 from holdfast.tables.text_files import Reading
 from holdfast.wording.budget import budget_rows
 from tests.exposing import exposing
@@ -42,6 +43,11 @@ from tests.publication.twin_reports import with_the_numbers_of
 from tests.snapshot_files import Snapshot
 
 KEY = "answers"
+BITS = 24
+"""Steps of 2^-24 are the finest of two's powers that a grid has."""
+STEPS = st.builds(lambda decimals, units: Fraction(units, 10**decimals), st.integers(0, 24), st.integers(1, 10**10)) | st.builds(
+    lambda bits: Fraction(1, 2**bits), st.integers(0, BITS)
+)
 MECHANISMS = [
     hf.ProjectedLaplace(epsilon="1"),
     hf.ExtendedLaplace(epsilon="1/2"),
@@ -58,16 +64,20 @@ def answered(values: Any = (0.5, -1.25, 3, 0.125, 2, -4), **given_: Any) -> Any:
 
 
 class TestGrid:
-    @given(st.integers(0, MAX_PLACES), st.integers(-(2**62), 2**62))
-    def test_text_is_the_value_exactly_and_reads_back(self, places: int, steps: int) -> None:
-        grid = AnswerGrid(places)
+    @given(STEPS, st.integers(-(2**62), 2**62))
+    def test_text_is_the_value_exactly_and_reads_back(self, step: Fraction, steps: int) -> None:
+        grid = AnswerGrid(step)
         text = grid.text(steps)
-        assert Fraction(text) == Fraction(steps, 2**places)
+        assert Fraction(text) == steps * step
         assert grid.steps(text) == steps
 
-    @given(st.integers(0, MAX_PLACES), st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
-    def test_columns_read_back(self, places: int, steps: list[int]) -> None:
-        grid = AnswerGrid(places)
+    @given(STEPS, st.integers(-(2**62), 2**62))
+    def test_doubles_are_the_nearest(self, step: Fraction, steps: int) -> None:
+        assert AnswerGrid(step).floats(np.array([steps, 1])).tolist() == [float(steps * step), float(step)]
+
+    @given(STEPS, st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=5))
+    def test_columns_read_back(self, step: Fraction, steps: list[int]) -> None:
+        grid = AnswerGrid(step)
         column = grid.column(np.array(steps, dtype=np.int64))
         assert grid.read_column(column).to_pylist() == steps
         assert [grid.steps(f"{value:f}") for value in column.to_pylist()] == steps
@@ -75,11 +85,11 @@ class TestGrid:
     @pytest.mark.parametrize("text", ["0.3", "1", "1.0", "1.000", "x", "0.25 ", "1e999999999", "1/4", "9" * 5000])
     def test_other_texts_are_no_values_of_the_grid(self, text: str) -> None:
         with pytest.raises(ValueError, match="not a value"):
-            AnswerGrid(2).steps(text)
+            AnswerGrid(Fraction(1, 4)).steps(text)
 
     def test_one_sensitivity(self) -> None:
         with pytest.raises(InvalidParameter, match="one sensitivity"):
-            AnswerGrid(1, Fraction(1), Fraction(1))
+            AnswerGrid(Fraction(1, 2), Fraction(1), Fraction(1))
 
     @pytest.mark.parametrize(
         ("given_", "message"),
@@ -96,21 +106,25 @@ class TestGrid:
     )
     def test_a_grid_is_checked(self, given_: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidParameter, match=message):
-            AnswerGrid(2, **given_)
+            AnswerGrid(Fraction(1, 4), **given_)
 
     def test_whole_numbers_are_fractions(self) -> None:
-        assert isinstance(AnswerGrid(2, l1=1).l1, Fraction)  # type: ignore[arg-type]
+        assert isinstance(AnswerGrid(Fraction(1, 4), l1=1).l1, Fraction)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("places", [-1, MAX_PLACES + 1, True, 1.0, "3"])
-    def test_places_out_of_range_are_refused(self, places: Any) -> None:
-        with pytest.raises(InvalidParameter, match="places must be a whole number from 0 to 24"):
-            AnswerGrid(places)
+    @pytest.mark.parametrize("step", [-1, 0, True, 0.5, "1/3", "2^-3", "1e-25", 10**19, Fraction(1, 2**25), None])
+    def test_other_steps_are_refused(self, step: Any) -> None:
+        with pytest.raises(InvalidParameter, match="step must be a decimal above zero"):
+            AnswerGrid(step)
+
+    @pytest.mark.parametrize("step", ["0.01", "1e-24", 5, "1/1024", "0.25", Fraction(1, 16777216), 10**18])
+    def test_decimal_fractions_are_steps(self, step: Any) -> None:
+        assert AnswerGrid(step).step == read_step(step) == Fraction(step)
 
 
 class TestTheWholeWay:
     @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
     def test_saved_verified_and_exact(self, mechanism: Any, tmp_path: Path) -> None:
-        release = answered(mechanism=mechanism, places=12)
+        release = answered(mechanism=mechanism, step="1/4096")
         folder = release.save(tmp_path / "out")
         hf.verify(folder)
         with open(folder / "table.csv", newline="") as file:
@@ -122,29 +136,30 @@ class TestTheWholeWay:
             assert [row["total"] for row in csv.DictReader(file)] == ["0.375000000000"]
 
     def test_the_card_says_grid_reach_and_relation(self) -> None:
-        card = answered(places=12).card
+        card = answered(step="1/4096").card
         assert card.to_dict()["table"]["grid"] == {
-            "places": 12,
+            "step": "1/4096",
             "l1": "2",
             "l2_squared": None,
             "neighbours": "declared",
             "on_grid": False,
-            "moved": 0,
+            "round_totals": False,
         }
         answers = card.guarantee.answers
-        assert (answers.sensitivity, answers.relation) == ("2", "same invariants")
+        assert (answers.norm, answers.sensitivity, answers.relation) == ("l1", "2", "same invariants")
+        assert answered(mechanism=MECHANISMS[2], step="1/4096").card.guarantee.answers.norm == "l2 squared"
         assert 2 * 2**12 < answers.reach < 2 * 2**12 + 100
         assert Fraction(card.guarantee.parameters["epsilon"]) * answers.reach == 1
         assert "[GGY22]" in card.guarantee.text
 
     @pytest.mark.parametrize("given_", [{}, {"mechanism": MECHANISMS[2]}], ids=["pure", "zcdp"])
     def test_the_promise_is_in_plain_words_with_the_reference_at_its_end(self, given_: dict[str, Any]) -> None:
-        words = answered(places=12, **given_).card.guarantee.text
+        words = answered(step="1/4096", **given_).card.guarantee.text
         assert "If a person's data change an invariant, everyone sees that it changed. " in words
         assert words.index("AES-256") < words.index("Definition 2.5 of [GGY22]")
 
     def test_a_sensitivity_is_the_constraint_of_the_publisher_and_no_fact(self) -> None:
-        release = answered(places=12)
+        release = answered(step="1/4096")
         said = "The publisher states that one person moves the answers by at most 2 in l1 distance"
         assert said in release.card.guarantee.text
         assert said in release.card.guarantee.answers.text
@@ -155,12 +170,12 @@ class TestTheWholeWay:
     @pytest.mark.parametrize(("mechanism", "away"), [(MECHANISMS[0], "2 steps"), (MECHANISMS[2], "2 squared steps")], ids=str)
     def test_distances_on_the_grid_are_said_in_steps(self, mechanism: Any, away: str) -> None:
         """The sensitivity is 2 in l1 distance, in values; the smallest secret was said to be so too."""
-        release = answered(mechanism=mechanism, places=12)
-        assert f"The smallest change that keeps every total ({away} of 2^-12)" in dict(cost_rows(release.card))
+        release = answered(mechanism=mechanism, step="1/4096")
+        assert f"The smallest change that keeps every total ({away} of 1/4096)" in dict(cost_rows(release.card))
         assert f"smallest secret, {away}" in dict(budget_rows(release.guarantee))
 
     def test_the_text_of_a_plan(self, snapshot: Snapshot) -> None:
-        snapshot(str(answered(places=12).plan))
+        snapshot(str(answered(step="1/4096").plan))
 
     def test_tables_of_counts_have_neither(self) -> None:
         table = hf.Table(UNIVERSE, np.arange(6))
@@ -170,14 +185,14 @@ class TestTheWholeWay:
 
     def test_zeros_and_small_numbers_are_written_in_plain_digits(self, tmp_path: Path) -> None:
         """Arrow writes a decimal of zero as 0E-20."""
-        release = answered([0, 0, 0, 0, 0, 2.0**-20], keep=[[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], places=20)
+        release = answered([0, 0, 0, 0, 0, 2.0**-20], keep=[[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], step="1/1048576")
         folder = release.save(tmp_path / "out")
         assert "E" not in (folder / "kept.csv").read_text() + (folder / "exposed.csv").read_text()
         hf.verify(folder)
 
     def test_constraints_over_a_universe(self, tmp_path: Path) -> None:
         keep = [hf.margin("group"), hf.margin("hour")]
-        release = answered(keep=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), places=3)
+        release = answered(keep=keep, universe=UNIVERSE, mechanism=hf.ProjectedGaussian(rho=1), step="1/8")
         shaped = release.table.values.reshape(3, 2)
         assert shaped.sum(axis=1).tolist() == [-0.75, 3.125, -2]
         assert shaped.sum(axis=0).tolist() == [5.5, -5.125]
@@ -195,14 +210,14 @@ class TestTheWholeWay:
             ledger=None,
         )
         assert release.table.values.sum() == 3 + 7 + 10
-        grid = AnswerGrid(1, Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
+        grid = AnswerGrid(Fraction(1, 2), Fraction(2), None, "replace-one", on_grid=True)  # the first column has another sum
         assert release.plan.facts.measure == grid
         assert release.table.universe.codes["answer"] == ("x", "y", "z")
 
     def test_extended_noise_is_for_the_projection_of_the_answers(self) -> None:
         known = Sensitivities(l2_squared=Fraction(9), projected_l2_squared=Fraction(4))
         made = [
-            answered(mechanism=mechanism(rho=1), sensitivity=known, on_grid=True, places=3)
+            answered(mechanism=mechanism(rho=1), sensitivity=known, on_grid=True, step="1/8")
             for mechanism in (hf.ProjectedGaussian, hf.ExtendedGaussian)
         ]
         assert [release.guarantee.answers.reach for release in made] == [9 * 64, 4 * 64]
@@ -240,14 +255,14 @@ class TestTheWholeWay:
         assert not release.guarantee.relation.non_negative
 
     def test_answers_that_the_invariants_fix_are_exposed(self, tmp_path: Path) -> None:
-        release = answered(keep=[[1, 0, 0, 0, 0, 0]], places=3)
+        release = answered(keep=[[1, 0, 0, 0, 0, 0]], step="1/8")
         assert release.table.exposed.tolist() == [True] + [False] * 5
         folder = release.save(tmp_path / "out")
         assert (folder / "exposed.csv").read_text() == '"answer","value","why","with"\n"1",0.500,"structure",""\n'
         hf.verify(folder)
 
     def test_a_changed_value_is_found(self, tmp_path: Path) -> None:
-        folder = answered(places=3).save(tmp_path / "out", formats=["csv"])
+        folder = answered(step="1/8").save(tmp_path / "out", formats=["csv"])
         lines = (folder / "kept.csv").read_text()
         (folder / "kept.csv").write_text(lines.replace("0.375", "0.500"))
         card = json.loads((folder / "card.json").read_text())
@@ -303,9 +318,9 @@ class TestAPromiseForNobody:
         facts = hf.plan(
             hf.Universe.product({"a": ["1", "2"]}), [hf.linear([[37, 121]])], hf.GeneralizedLaplace(epsilon="1", per="distance")
         ).facts
-        for places in range(MAX_PLACES):
+        for places in range(BITS):
             try:
-                answers = mechanism.answers(replace(facts, measure=AnswerGrid(places, l1=Fraction(2))))
+                answers = mechanism.answers(replace(facts, measure=AnswerGrid(Fraction(1, 2**places), l1=Fraction(2))))
             except InvalidParameter:
                 continue
             assert answers.reach >= (158 if mechanism.norm == "l1" else 37**2 + 121**2)
@@ -328,7 +343,7 @@ class TestAPromiseForNobody:
 
 class TestOfficialTotals:
     def test_a_list_of_totals_is_compared_as_decimals(self, tmp_path: Path) -> None:
-        folder = answered(places=3).save(tmp_path / "out")
+        folder = answered(step="1/8").save(tmp_path / "out")
         (tmp_path / "official.csv").write_text("kept,name,total\nlinear,row 1,0.375\n")
         assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
         assert hf.verify(folder, against=folder / "kept.csv").official_totals == 1
@@ -338,29 +353,29 @@ class TestOfficialTotals:
 
     @pytest.mark.parametrize("total", ["0.375", "0.375000000000", ".375", "375e-3", "3/8"])
     def test_numbers_are_compared_however_they_are_written(self, total: str, tmp_path: Path) -> None:
-        folder = answered(places=12).save(tmp_path / "out")
+        folder = answered(step="1/4096").save(tmp_path / "out")
         (tmp_path / "official.csv").write_text(f"kept,name,total\nlinear,row 1,{total}\n")
         assert hf.verify(folder, against=tmp_path / "official.csv").official_totals == 1
 
     def test_what_is_no_number_is_refused(self, tmp_path: Path) -> None:
-        folder = answered(places=3).save(tmp_path / "out")
+        folder = answered(step="1/8").save(tmp_path / "out")
         (tmp_path / "official.csv").write_text("kept,name,total\nlinear,row 1,x\n")
         with pytest.raises(UnreadableInput, match=r"a number, such as 0\.25 or 1/3, as total"):
             hf.verify(folder, against=tmp_path / "official.csv")
 
     def test_tables_of_counts_are_no_answers(self, tmp_path: Path) -> None:
-        folder = answered(places=3).save(tmp_path / "out")
+        folder = answered(step="1/8").save(tmp_path / "out")
         with pytest.raises(InvalidParameter, match="kept, name, total"):
             hf.verify(folder, against=hf.Table(UNIVERSE, np.arange(6)))
 
     def test_a_kept_margin_and_the_whole_table(self, tmp_path: Path) -> None:
-        folder = answered(keep=[hf.margin("group"), hf.total()], universe=UNIVERSE, places=12).save(tmp_path / "out")
+        folder = answered(keep=[hf.margin("group"), hf.total()], universe=UNIVERSE, step="1/4096").save(tmp_path / "out")
         margin, whole = tmp_path / "margin.csv", tmp_path / "whole.csv"
         margin.write_text("rate,group\n3.125,b\n-0.75,a\n-2,c\n")
         assert hf.verify(folder, against=margin).official_totals == 3
         margin.write_text("rate,group\n3.125,b\n-0.7,a\n-2,c\n")
         with pytest.raises(
-            VerificationFailed, match=r"group=a: released -0\.750000000000, official -0\.7 \(no multiple of 2\^-12: compare"
+            VerificationFailed, match=r"group=a: released -0\.750000000000, official -0\.7 \(no multiple of 1/4096: compare"
         ):
             hf.verify(folder, against=margin)
         whole.write_text("hour,group,rate\n1,a,0.5\n2,a,-1.25\n1,c,2\n2,c,-4\n1,b,3\n2,b,0.125\n")
@@ -373,8 +388,7 @@ class TestOfficialTotals:
     def test_totals_that_were_rounded_are_compared_by_the_whole_table_rounded_alike(self, tmp_path: Path) -> None:
         """The totals .7 and 1 of .1 + .6 and .8 + .2: only the second is a multiple of 1/8."""
         universe = hf.Universe.product({"group": ["a", "b"], "hour": ["1", "2"]})
-        with pytest.warns(HoldfastWarning, match="rounded to the grid"):
-            release = answered(["0.1", "0.6", "0.8", "0.2"], keep=[hf.margin("group")], universe=universe, places=3)
+        release = answered(["0.1", "0.6", "0.8", "0.2"], keep=[hf.margin("group")], universe=universe, step="1/8", round_totals=True)
         folder = release.save(tmp_path / "out")
         whole = tmp_path / "whole.csv"
         whole.write_text("group,hour,rate\na,1,0.3\na,2,0.4\nb,1,0.5\nb,2,0.5\n")  # other answers with the same totals
@@ -383,13 +397,13 @@ class TestOfficialTotals:
         with pytest.raises(VerificationFailed, match=r"group=a: released 0\.750, official 0\.875"):
             hf.verify(folder, against=whole)
         (tmp_path / "list.csv").write_text("group,rate\na,0.7\nb,1\n")
-        with pytest.raises(VerificationFailed, match=r"group=a: released 0\.750, official 0\.7 \(no multiple of 2\^-3"):
+        with pytest.raises(VerificationFailed, match=r"group=a: released 0\.750, official 0\.7 \(no multiple of 0\.125"):
             hf.verify(folder, against=tmp_path / "list.csv")
 
 
 class TestNothingConfidential:
     def test_two_data_sets_with_the_same_invariants_differ_in_the_values_alone(self, tmp_path: Path) -> None:
-        one, other = (answered(values, places=6) for values in ([1, 2, 3, 4, 5, 6.25], [6, 5.25, 4, 3, 2, 1]))
+        one, other = (answered(values, step="1/64") for values in ([1, 2, 3, 4, 5, 6.25], [6, 5.25, 4, 3, 2, 1]))
         assert one.card == other.card
         folders = [release.save(tmp_path / str(number)) for number, release in enumerate((one, other))]
         for name in ("kept.csv", "exposed.csv", "statement.html"):
@@ -413,9 +427,8 @@ class TestDoubles:
     @pytest.mark.parametrize("kind", [list, np.array, lambda values: np.array(values, dtype=np.float32)], ids=["list", "64", "32"])
     def test_equal_decimal_totals_are_kept_alike(self, kind: Any) -> None:
         """As doubles .1 + .4 lies above 1/2 and .15 + .35 below: rounded to whole numbers one total would always be 1, the other 0."""
-        given_: dict[str, Any] = {"keep": [[1, 1]], "sensitivity": 2, "places": 0, "mechanism": MECHANISMS[0]}
-        with pytest.warns(HoldfastWarning, match="kept as rounded"):
-            totals = [hf.answer(kind(values), **given_, ledger=None).table.values.sum() for values in ([0.1, 0.4], [0.15, 0.35])]
+        given_: dict[str, Any] = {"keep": [[1, 1]], "sensitivity": 2, "step": 1, "round_totals": True, "mechanism": MECHANISMS[0]}
+        totals = [hf.answer(kind(values), **given_, ledger=None).table.values.sum() for values in ([0.1, 0.4], [0.15, 0.35])]
         assert totals[0] == totals[1]
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -424,7 +437,7 @@ class TestDoubles:
         assert found is not None
         assert (float(found), found) == (number, Fraction(repr(number)))
 
-    @given(st.integers(-(2**53), 2**53), st.integers(0, MAX_PLACES))
+    @given(st.integers(-(2**53), 2**53), st.integers(0, BITS))
     def test_on_the_grid_a_double_is_the_fraction_of_its_bits(self, steps: int, places: int) -> None:
         """The shortest decimal of 1 + 2^-24 is no multiple of 2^-24."""
         number = math.ldexp(steps, -places)
@@ -432,7 +445,7 @@ class TestDoubles:
         assert exact_value(np.float64(number), binary=True) == Fraction(steps, 2**places)
 
     def test_doubles_on_a_fine_grid_are_on_it(self) -> None:
-        release = answered([1 + 2.0**-24, 2.0**-24, 0, 0, 0, 0], places=24, on_grid=True)
+        release = answered([1 + 2.0**-24, 2.0**-24, 0, 0, 0, 0], step="1/16777216", on_grid=True)
         assert release.table.counts.sum() == 2**24 + 2
 
     @pytest.mark.parametrize("bits", [32, 64])
@@ -449,7 +462,7 @@ class TestDoubles:
                 allow_similar_codes=False,
                 query=None,
                 reading=Reading(),
-                on_grid=binary,
+                binary=binary,
             )
             assert (values[0], values[2]) == (tenth, Fraction(3, 2))
 
@@ -472,9 +485,9 @@ class TestBadInput:
             ({"sensitivity": "inf"}, InvalidParameter, "decimal or rational number"),
             ({"sensitivity": -1}, InvalidParameter, "greater than zero"),
             ({"sensitivity": None}, InvalidParameter, "sensitivity is missing"),
-            ({"places": 0}, InvalidParameter, "too coarse.*Write places=6 or more"),
-            ({"places": 2, "on_grid": True}, InvalidParameter, "some are not"),
-            ({"sensitivity": "1/1000", "places": 3, "on_grid": True}, InvalidParameter, "less than one step"),
+            ({"step": 1}, InvalidParameter, 'too coarse.*Write step = "0.01", or on_grid'),
+            ({"step": "1/4", "on_grid": True}, InvalidParameter, "some are not"),
+            ({"sensitivity": "1/1000", "step": "1/8", "on_grid": True}, InvalidParameter, "less than one step"),
             (
                 {"mechanism": hf.GeneralizedLaplace(epsilon=1, per="distance")},
                 InvalidParameter,
@@ -484,14 +497,15 @@ class TestBadInput:
             ({"names": ["a"]}, InvalidParameter, "names has 1 entries for 6 answers"),
             ({"universe": hf.Universe.product({"a": ["1"]})}, InvalidParameter, "The universe has 1 cells for 6 answers"),
             ({"keep": [hf.identity(hf.linear([[1] * 6]), 3)]}, InvalidParameter, "declare no values"),
-            ({"sensitivity": "1e-9"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
-            ({"sensitivity": "1e-400"}, InvalidParameter, "No grid has more than 24 places: multiply answers and sensitivity"),
-            ({"sensitivity": "1e-400", "mechanism": MECHANISMS[2]}, InvalidParameter, "No grid has more than 24 places"),
+            ({"sensitivity": "1e-9"}, InvalidParameter, 'too coarse.*Write step = "0.00000000001", or'),
+            ({"sensitivity": "1e-400"}, InvalidParameter, "too coarse.*multiply answers and sensitivity"),
+            ({"sensitivity": "1e-400", "mechanism": MECHANISMS[2]}, InvalidParameter, "too coarse.*multiply answers and sensitivity"),
             ({"sensitivity": 10**30}, RequestTooLarge, "The sensitivity is too large for steps of 1"),
             ({"sensitivity": 10**30, "mechanism": MECHANISMS[2]}, RequestTooLarge, "the square of their number must be below"),
             ({"neighbours": "x"}, InvalidParameter, "leave neighbours out"),
             ({"neighbours": "add-remove"}, InvalidParameter, r"Sensitivities\(l1=\.\.\., neighbours='add-remove'\)"),
-            ({"on_grid": "no", "places": 3}, InvalidParameter, "on_grid must be True or False. Got str"),
+            ({"on_grid": "no", "step": "1/8"}, InvalidParameter, "on_grid must be True or False. Got str"),
+            ({"round_totals": 1}, InvalidParameter, "round_totals must be True or False. Got int"),
         ],
         ids=str,
     )
@@ -501,7 +515,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("mechanism", [hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)], ids=["laplace", "gaussian"])
     def test_a_sensitivity_that_says_nothing_in_the_norm_of_the_noise(self, mechanism: SubspaceMechanism) -> None:
-        """With places left out, too."""
+        """With the step left out, too."""
         other = Sensitivities(l2_squared=Fraction(4)) if mechanism.norm == "l1" else Sensitivities()
         with pytest.raises(InvalidParameter, match=f"needs the {mechanism.norm} sensitivity"):
             answered(sensitivity=other, mechanism=mechanism)
@@ -515,68 +529,110 @@ class TestBadInput:
         """Thirds that happen to be whole numbers are no multiples of the step for other histograms."""
         thirds = [["4/3", 0], [0, "4/3"]]
         given_: dict[str, Any] = {"mechanism": hf.ProjectedLaplace(epsilon="1")}
-        for places in (None, 10):
+        for step in (None, "1/1024", "0.01"):
             with pytest.raises(InvalidParameter, match="common denominator is 3, are not"):
-                hf.answer(thirds, [3, 3], on_grid=True, places=places, **given_)
+                hf.answer(thirds, [3, 3], on_grid=True, step=step, **given_)
         rounded = hf.answer(thirds, [3, 3], **given_, ledger=None).guarantee.answers
         assert rounded is not None
         assert not rounded.on_grid
         halves = hf.answer([["1/2", 0], [0, "1/2"]], [3, 3], on_grid=True, **given_, ledger=None).guarantee.answers
         assert halves is not None
-        assert (halves.on_grid, halves.places) == (True, 1)
+        assert (halves.on_grid, halves.step) == (True, Fraction(1, 2))
 
-    def test_the_places_that_are_advised_are_taken(self) -> None:
-        assert answered(places=6).guarantee.answers.places == 6
+    def test_the_step_that_is_advised_is_taken(self) -> None:
+        for step, sensitivity in (("0.01", 2), ("1e-11", "1e-9")):
+            values = [0] * 6 if sensitivity != 2 else ["0.5", "-1.25", 3, "0.125", 2, "0.625"]
+            assert answered(values, step=step, sensitivity=sensitivity).guarantee.answers.step == Fraction(step)
 
     def test_noise_too_narrow_for_its_grid_is_refused_with_what_to_do(self) -> None:
         codes = [str(code) for code in range(40)]
         given: dict[str, Any] = {"universe": hf.Universe.product({"a": codes, "b": codes}), "keep": [hf.margin("a"), hf.margin("b")]}
-        with pytest.raises(NoExactSampler, match=r"Use more places.*projected-laplace"):
+        with pytest.raises(NoExactSampler, match=r"Use a smaller step.*projected-laplace"):
             answered(range(1600), **given, on_grid=True, mechanism=hf.ProjectedGaussian(rho=10))
 
     def test_answers_too_large_for_the_grid(self) -> None:
-        with pytest.raises(RequestTooLarge, match="Use fewer places"):
-            answered([2.0**50, 0, 0, 0, 0, 0], places=20)
-        with pytest.raises(RequestTooLarge, match=r"All answers together are 2\^62 steps of 2\^-20 or more.* Use fewer places"):
-            answered([2.0**41] * 6, places=20)
+        with pytest.raises(RequestTooLarge, match="Use a larger step"):
+            answered([2.0**50, 0, 0, 0, 0, 0], step="1/1048576")
+        with pytest.raises(RequestTooLarge, match=r"All answers together are 2\^62 steps of 1/1048576 or more.* Use a larger step"):
+            answered([2.0**41] * 6, step="1/1048576")
 
     def test_mechanisms_of_answers_are_not_for_counts(self) -> None:
         with pytest.raises(InvalidParameter, match=r"use hf\.answer"):
             hf.release(hf.Table(UNIVERSE, np.arange(6)), [], hf.ProjectedLaplace(epsilon=1), ledger=None)
 
-    def test_an_invariant_off_the_grid_is_kept_as_rounded_with_a_warning(self) -> None:
-        with pytest.warns(HoldfastWarning, match=r"1 invariant has a value that no multiples of 2\^-6 have"):
-            answered(["1/3"] + [0] * 5, places=6)
-        with pytest.warns(HoldfastWarning, match=r"2 invariants have values .*: they are kept .* keep them exactly"):
-            answered(["1/3"] + [0] * 5, keep=[[1] * 6, [1, 1, 0, 0, 0, 0]], places=6)
+    def test_a_total_off_the_grid_is_refused(self) -> None:
+        for keep in ([[1] * 6], [[1] * 6, [1, 1, 0, 0, 0, 0]], [[2, 0, 0, 0, 0, 0]]):
+            with pytest.raises(InvalidParameter, match=r"no totals of multiples of 0.0001.*smaller step, or declare round_totals"):
+                answered(["1/3"] + [0] * 5, keep=keep, step="0.0001")
+        with pytest.raises(InvalidParameter, match="no totals of multiples of 1,"):  # 2 (y_0 + y_1) = 1 has no solution
+            answered(["1/2"] + [0] * 5, keep=[[2, 2, 0, 0, 0, 0]], sensitivity=20, step=1)
 
-    @pytest.mark.filterwarnings("ignore:1 invariant has a value")
-    def test_an_invariant_off_the_grid_is_told_by_card_and_pages(self, tmp_path: Path) -> None:
+    def test_an_identity_that_is_broken_by_less_than_a_step_is_refused(self) -> None:
+        for identity in (hf.identity(hf.linear([[1, 1, 1, -1]])), hf.linear([[1, 1, 1, -1]], values=[0])):
+            given_: dict[str, Any] = {"keep": [identity], "sensitivity": 20, "step": 1}
+            for rounded in (False, True):
+                with pytest.raises(ContradictingTotals, match="do not have the value 0 that is declared of"):
+                    answered([1, 1, 1, "3.4"], round_totals=rounded, **given_)
+            assert answered([1, 1, "1.4", "3.4"], **given_).table.values @ [1, 1, 1, -1] == 0
+
+    def test_a_total_is_not_rounded_so_that_an_identity_breaks(self) -> None:
+        """(1, 1/2) rounds to (1, 1), which is not twice as much in the first place."""
+        keep = [hf.identity(hf.linear([[1, -2, 0, 0, 0, 0]])), hf.linear([[1, 1, 0, 0, 0, 0]])]
+        with pytest.raises(InvalidParameter, match=r"is no longer 0, as declared\. Use"):
+            answered([1, "1/2", 0, 0, 0, 0], keep=keep, sensitivity=20, step=1, round_totals=True)
+
+    def test_rounded_totals_are_said_with_one_sentence_everywhere(self, tmp_path: Path) -> None:
         rows = [[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
-        folder = answered(["1/3"] + [0] * 5, keep=rows, places=6).save(tmp_path / "out")
-        assert json.loads((folder / "card.json").read_text())["table"]["grid"]["moved"] == 1
-        said = "1 of 2 kept totals had to be rounded: their true values are not on the grid."
+        release = answered(["1/3"] + [0] * 5, keep=rows, step="0.001", round_totals=True)
+        folder = release.save(tmp_path / "out")
+        assert json.loads((folder / "card.json").read_text())["table"]["grid"]["round_totals"] is True
+        said = "Kept totals are rounded to multiples of 0.001; beyond that they carry no noise."
+        assert f"WARNING    {said}" in str(release.plan)
         for page in ("statement.html", "report.html"):
             assert said in (folder / page).read_text()
             assert "0 (exact)" not in (folder / page).read_text()
-        assert "Kept exactly" not in (folder / "statement.html").read_text()
+            assert "exactly those" not in (folder / page).read_text()
         assert "Distance between the released and the rounded true value" in (folder / "report.html").read_text()
         hf.verify(folder)
-        kept = answered(["1/3", "-1/3"] + [0] * 4, keep=rows, places=6).save(tmp_path / "kept")
-        assert json.loads((kept / "card.json").read_text())["table"]["grid"]["moved"] == 0
-        assert not any("had to be rounded" in (kept / page).read_text() for page in ("statement.html", "report.html"))
+        exact = answered(["1/3", "-1/3"] + [0] * 4, keep=rows, step="0.001")
+        assert "Each kept total must be a multiple of 0.001" in str(exact.plan)
+        assert "Kept totals are rounded" not in statement_html(exact.card)
 
-    @pytest.mark.parametrize(("on_grid", "moved"), [(True, 1), (False, 3)])
-    def test_more_moved_invariants_than_there_can_be_are_found(self, tmp_path: Path, on_grid: bool, moved: int) -> None:
-        folder = answered([1, 2, 3, 4, 5, 6], places=6, on_grid=on_grid).save(tmp_path / "out")
-        card = json.loads((folder / "card.json").read_text())
-        card["table"]["grid"]["moved"] = moved
-        (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-        with pytest.raises(VerificationFailed, match="grid"):
-            hf.verify(folder)
+    def test_data_with_equal_published_totals_have_equal_folders(self, tmp_path: Path) -> None:
+        """How many true totals the grid did not have was on the card: 2 of the first, none of the second."""
+        given_: dict[str, Any] = {"keep": [[1, 0, 0, 0], [0, 1, 0, 0]], "step": "1/2", "sensitivity": 20, "round_totals": True}
+        one, other = (answered([*values, 0, 0], **given_) for values in (["1/3", "2/3"], ["1/2", "1/2"]))
+        assert one.table.values[:2].tolist() == other.table.values[:2].tolist() == [0.5, 0.5]
+        assert one.card == other.card
+        folders = [release.save(tmp_path / str(number)) for number, release in enumerate((one, other))]
+        for name in ("kept.csv", "exposed.csv", "statement.html"):
+            assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+        assert with_the_numbers_of(*folders) == (folders[1] / "report.html").read_bytes()
 
-    def test_invariants_on_the_grid_give_none(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            release = answered(["1/3", "-1/3"] + [1] * 4, places=6)
-        assert release.table.values.sum() == 4
+    def test_nothing_is_both_on_the_grid_and_rounded(self) -> None:
+        with pytest.raises(InvalidParameter, match="Give one of the two"):
+            answered([1, 2, 3, 4, 5, 6], step="1/64", on_grid=True, round_totals=True)
+
+    def test_wages_in_cents_look_like_cents(self, tmp_path: Path) -> None:
+        wages = ["2453.21", "1800.00", "2999.99", "3100.50", "0.01", "5.05"]
+        keep = [hf.margin("group")]
+        release = answered(wages, keep=keep, universe=UNIVERSE, sensitivity=100, step="0.01", on_grid=True)
+        folder = release.save(tmp_path / "out")
+        hf.verify(folder)
+        with open(folder / "table.csv", newline="") as file:
+            written = [row["value"] for row in csv.DictReader(file)]
+        assert all(re.fullmatch(r"-?\d+\.\d\d", value) for value in written)
+        assert [sum(map(Fraction, written[i : i + 2])) for i in (0, 2, 4)] == [Fraction("4253.21"), Fraction("6100.49"), Fraction("5.06")]
+        assert list(map(repr, release.table.values.tolist())) == [repr(float(value)) for value in written]
+        assert release.guarantee.answers.reach == 10_000
+        loaded = hf.load(folder)
+        assert loaded.table.counts.tolist() == release.table.counts.tolist()
+        found = loaded.interval({"group": "a"}, 0.95)
+        assert found.low == found.high == Fraction("4253.21")
+
+    def test_decimals_are_the_usual_grid(self) -> None:
+        release = answered(["0.1", "0.2", "0.3", "0.15", "0.35", "1.005"])
+        assert release.table.measure.step_text == "0.0001"
+        assert release.table.values.sum() == pytest.approx(2.105, abs=1e-12)
+        query = hf.answer([["1/4", 0], [0, "1/10"]], [3, 3], mechanism=hf.ProjectedLaplace(epsilon="1"), ledger=None)
+        assert query.table.measure.step == Fraction(1, 20)

@@ -111,7 +111,7 @@ def test_answers_rounded_cell_by_cell_give_themselves_away_and_by_the_lattice_no
                     mechanism=hf.ProjectedLaplace(epsilon=1),
                     keep=[[1, 1, 1]],
                     sensitivity=1,
-                    places=10,
+                    step="1/1024",
                     on_grid=on_grid,
                     key=hf.NoiseKey.for_tests(f"{way} {run}"),
                 )

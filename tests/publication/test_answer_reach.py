@@ -36,7 +36,7 @@ class TestReach:
     def test_no_two_neighbours_with_the_same_invariants_are_farther_apart(self, data: st.DataObject) -> None:
         mechanism: SubspaceMechanism = data.draw(st.sampled_from([hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)]))
         rows = data.draw(st.sampled_from([[[1, 1, 1, 1]], [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 2, 3, -1]], []]))
-        places = data.draw(st.integers(3, 6))
+        step = Fraction(1, data.draw(st.sampled_from([8, 64, 10, 20, 100])))
         moves = hf.lattice(hf.Universe.product({"answer": list("1234")}), [hf.linear(rows)] if rows else [])
         basis = moves.basis.astype(object)
         numbers = st.fractions(-2, 2, max_denominator=50)
@@ -47,19 +47,19 @@ class TestReach:
         measure = sum((abs(entry) ** norm.power for entry in change), Fraction(0))
         if not measure:
             return
-        grid = AnswerGrid(places, measure) if mechanism.norm == "l1" else AnswerGrid(places, None, measure)
+        grid = AnswerGrid(step, measure) if mechanism.norm == "l1" else AnswerGrid(step, None, measure)
         try:
             reach = mechanism.answers(Facts(moves, measure=grid)).reach
         except InvalidParameter:  # too coarse
             return
-        ends = [to_grid(moves, values, places).integers for values in (first, [a + b for a, b in zip(first, change, strict=True)])]
+        ends = [to_grid(moves, values, step).integers for values in (first, [a + b for a, b in zip(first, change, strict=True)])]
         assert norm.measure((ends[0] - ends[1]).tolist()) <= reach
 
     def test_a_bound_without_what_rounding_adds_is_not_enough(self) -> None:
         """Neighbours at l1 distance 1/8 step end a whole move apart."""
         moves = hf.lattice(hf.Universe.product({"answer": ["1", "2"]}), [hf.linear([[1, 1]])])
         first, second = [Fraction(7, 16), Fraction(9, 16)], [Fraction(9, 16), Fraction(7, 16)]
-        ends = [to_grid(moves, values, 0).integers for values in (first, second)]
+        ends = [to_grid(moves, values, Fraction(1)).integers for values in (first, second)]
         assert np.abs(ends[0] - ends[1]).sum() == 2
 
     @pytest.mark.parametrize("made", [hf.ProjectedLaplace(epsilon=1), hf.ProjectedGaussian(rho=1)])
@@ -71,11 +71,12 @@ class TestReach:
             columns = [[Fraction(row[z], 21) for row in kinds] for z in range(3)]
             largest = max(sum((abs(entry) ** norm.power for entry in column), Fraction(0)) for column in columns)
             sensitivity = {"l1": (largest, None), "l2": (None, largest)}[made.norm]
-            grid = AnswerGrid(6, *sensitivity, "add-remove")
+            grid = AnswerGrid(Fraction(1, 64), *sensitivity, "add-remove")
             answers = made.answers(Facts(moves, measure=grid))
             people = list(itertools.product(range(3), repeat=3))
             ends = {
-                who: to_grid(moves, [sum((columns[z][i] for z in who), Fraction(0)) for i in (0, 1)], 6).integers.tolist() for who in people
+                who: to_grid(moves, [sum((columns[z][i] for z in who), Fraction(0)) for i in (0, 1)], Fraction(1, 2**6)).integers.tolist()
+                for who in people
             }
             apart = [
                 norm.measure([a - b for a, b in zip(ends[who], ends[(other, *who[1:])], strict=True)])
@@ -87,11 +88,13 @@ class TestReach:
     def test_the_bound_for_a_replacement_is_that_of_twice_the_sensitivity(self) -> None:
         moves = hf.lattice(hf.Universe.product({"answer": ["1", "2", "3"]}), [hf.linear([[1, 1, 1]])])
         given: dict[str, Any] = {"neighbours": "add-remove"}
-        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), **given)))
+        made = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(Fraction(1, 16), l1=Fraction(2), **given)))
         assert (made.reach, made.replacing) == (32 + 4, 64 + 4)  # two directions are rounded, |b*|_1 = 2 each
-        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, measure=AnswerGrid(4, l2_squared=Fraction(2), **given)))
+        squared = hf.ProjectedGaussian(rho=1).answers(Facts(moves, measure=AnswerGrid(Fraction(1, 16), l2_squared=Fraction(2), **given)))
         assert squared.replacing == math.floor((math.sqrt(2) * 32 + math.sqrt(3.5)) ** 2)
-        replaced = hf.ProjectedLaplace(epsilon=1).answers(Facts(moves, measure=AnswerGrid(4, l1=Fraction(2), neighbours="replace-one")))
+        replaced = hf.ProjectedLaplace(epsilon=1).answers(
+            Facts(moves, measure=AnswerGrid(Fraction(1, 16), l1=Fraction(2), neighbours="replace-one"))
+        )
         assert replaced.replacing == replaced.reach == 36
 
 
@@ -123,7 +126,7 @@ class TestLedger:
         hf.release(table, kept, hf.RoundedProjection(epsilon="1", per="person"), ledger=ledger, release_id="counts").save(tmp_path / "a")
         before = ledger.balance("data")
         assert (before.per_distance, before.smallest_secret, before.secret_is_more) == (Fraction(1, 2), Fraction(2), True)
-        answers: dict[str, Any] = {"sensitivity": 1, "places": 20, "mechanism": hf.ProjectedLaplace(epsilon="1"), "dataset": "data"}
+        answers: dict[str, Any] = {"sensitivity": 1, "step": "1/1048576", "mechanism": hf.ProjectedLaplace(epsilon="1"), "dataset": "data"}
         hf.answer([1.5, 2.5], **answers, ledger=ledger, release_id="answers").save(tmp_path / "b")
         after = ledger.balance("data")
         assert (after.spent, after.per_distance, after.smallest_secret, after.secret_is_more) == (Fraction(2), None, None, True)

@@ -42,12 +42,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_plan_release_and_verify(work: Path, run: Run) -> None:
     planned = run("plan", "run.toml")
     assert planned.code == 0
-    assert "5 answers in steps of 2^-16 by region, town" in planned.out
+    assert "5 answers in steps of 0.00001 by region, town" in planned.out
     assert "Advice     projected-laplace was chosen." in planned.out
     assert run("release", "run.toml", "-o", "out").code == 0
     assert (work / "out" / "kept.csv").read_text().splitlines()[1:] == [
-        '"margin(region)","region=north","north",,0.0000000000000000',
-        '"margin(region)","region=south","south",,0.2500000000000000',
+        '"margin(region)","region=north","north",,0.00000',
+        '"margin(region)","region=south","south",,0.25000',
     ]
     assert run("verify", "out").code == 0
     card = json.loads((work / "out" / "card.json").read_text())
@@ -55,26 +55,31 @@ def test_plan_release_and_verify(work: Path, run: Run) -> None:
     assert card["guarantee"]["asked"]["parameters"] == {"epsilon": "1"}
 
 
-@pytest.mark.filterwarnings("default")
-def test_a_total_that_the_grid_does_not_have_is_on_the_card(work: Path, run: Run) -> None:
-    (work / "rates.csv").write_text(RATES.replace("0.5", "0.3"))
+def test_a_total_that_the_grid_does_not_have_is_refused_or_declared(work: Path, run: Run) -> None:
+    (work / "rates.csv").write_text(RATES.replace("0.5", "1/3"))
     ended = run("release", "run.toml", "-o", "out")
-    assert (ended.code, ended.err.startswith("holdfast: Warning: 1 invariant has a value")) == (0, True)
-    assert "5 cells, 1 kept total exact." in ended.out  # of two
-    assert json.loads((work / "out" / "card.json").read_text())["table"]["grid"]["moved"] == 1
-    assert "1 of 2 kept totals had to be rounded" in (work / "out" / "report.html").read_text()
+    assert ended.code == 2
+    assert "The kept totals are no totals of multiples of 0.00001" in ended.err
+    assert not (work / "out").exists()
+    (work / "run.toml").write_text(RUN.replace("public", "round_totals = true\npublic"))
+    said = "Kept totals are rounded to multiples of 0.00001; beyond that they carry no noise."
+    assert f"WARNING    {said}" in run("plan", "run.toml").out
+    assert f"5 cells, 2 kept totals. {said}" in run("release", "run.toml", "-o", "out").out
+    assert said in (work / "out" / "report.html").read_text()
     assert run("verify", "out").code == 0
 
 
-@pytest.mark.filterwarnings("default")
-def test_a_warning_is_one_sentence_without_code_and_one_total_is_one(work: Path, run: Run) -> None:
-    (work / "run.toml").write_text(RUN.replace('margins = [["region"]]', "total = true").replace("public", "places = 12\npublic"))
-    (work / "rates.csv").write_text(RATES.replace("0.15", "0.16"))
-    ended = run("release", "run.toml", "-o", "out")
-    assert ended.err.startswith("holdfast: Warning: 1 invariant has a value")
-    assert ".py" not in ended.err
-    assert "1 kept totals" not in ended.out
+def test_one_total_is_one(work: Path, run: Run) -> None:
+    (work / "run.toml").write_text(RUN.replace('margins = [["region"]]', "total = true").replace("public", 'step = "1e-6"\npublic'))
+    assert "1 kept total exact" in run("release", "run.toml", "-o", "out").out
     assert "1 independent sum, 4 free dimensions" in (work / "out" / "statement.html").read_text()
+
+
+def test_values_are_declared_of_no_answer(work: Path) -> None:
+    keep = "linear = [{matrix = [[1, 1, 1, 0, 0]], values = [5]}]"
+    (work / "run.toml").write_text(RUN.replace('margins = [["region"]]', keep))
+    with pytest.raises(hf.errors.InvalidParameter, match="Invariants of answers declare no values but 0"):
+        load_run("run.toml").read_declarations()
 
 
 def test_a_plan_reads_no_answer(work: Path) -> None:
@@ -113,8 +118,8 @@ def test_cells_of_a_declared_universe_need_an_answer(work: Path) -> None:
         ('"1/10"', "0.1", r'line 5, answer.sensitivity: must be exact.*Write sensitivity = "0.1"'),
         ('"1/10"', '"0"', "answer.sensitivity: must be greater than zero"),
         ('"1/10"', '"inf"', "answer.sensitivity: must be a decimal or rational number"),
-        ("public = true", "places = 40", "answer.places"),
-        ("public = true", "plases = 4", "answer.plases.*Did you mean places"),
+        ("public = true", 'step = "1/3"', r'answer.step: must be a decimal above zero as text.*Got "?.?1/3'),
+        ("public = true", "stepp = 4", "answer.stepp.*Did you mean step"),
         ('value = "rate"', 'value = "town"', 'answer.value: column "town" is in cells too'),
         ('"rates.csv"', '"none.csv"', "answer.source"),
         (
@@ -140,6 +145,6 @@ def test_mechanisms_of_answers_are_not_for_tables(work: Path) -> None:
 
 
 def test_a_coarse_grid_is_refused_before_the_answers_are_read(work: Path) -> None:
-    (work / "run.toml").write_text(RUN.replace("public = true", "public = true\nplaces = 2"))
+    (work / "run.toml").write_text(RUN.replace("public = true", 'public = true\nstep = "1/4"'))
     with pytest.raises(hf.errors.InvalidParameter, match="too coarse"):
         load_run("run.toml").read_declarations()

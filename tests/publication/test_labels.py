@@ -136,7 +136,7 @@ def test_exposed_cells_are_named_by_their_labels():
 
 
 def test_answers_have_labels_too(work):
-    answer = RUN.replace("[table", "[answer").replace('count = "people"', 'value = "people"\nsensitivity = "1"\nplaces = 12')
+    answer = RUN.replace("[table", "[answer").replace('count = "people"', 'value = "people"\nsensitivity = "1"\nstep = "1/4096"')
     (work / "run.toml").write_text(answer.replace("generalized-laplace", "projected-laplace"))
     run = load_run(work / "run.toml")
     assert run.read_declarations().universe.cell_name(0) == "Illinois, Cook County, women, 18 to 24"

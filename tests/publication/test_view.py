@@ -349,7 +349,7 @@ class TestWhatIsRefused:
             keep=[],
             sensitivity="1",
             mechanism=hf.ProjectedLaplace(epsilon=1),
-            places=4,
+            step="1/16",
             on_grid=True,
             release_id="a",
             ledger=None,

@@ -44,7 +44,7 @@ def test_a_check_shows_all_its_figures() -> None:
     shown = words(cellkey_html(DESIGN))
     for size in ("2⁸ keys: too few, 13 noise values would be lost", "2¹⁶ keys: plateau", "2³² keys: plateau", "2⁶⁴ keys: plateau"):
         assert size in shown
-    assert "2⁸, too few: 13 noise values would be lost - - 2¹⁶ 0.000107 0.511 2³² 0.0000991 0.498 2⁶⁴ 0.0000991 0.498" in shown
+    assert "2⁸, too few: 13 noise values would be lost - - 2¹⁶ 0.000107 0.511 2³² 0.0000992 0.499 2⁶⁴ 0.0000992 0.499" in shown
     assert "Before rounding to keys" in shown
     assert "both counts at least 25" in shown
     assert "do not compose" in shown

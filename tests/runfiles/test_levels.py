@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.exact.formatting import format_deviation
 from tests.running import Ran
 
 CELLS = [(county[0], county, sex) for county in ("A1", "A2", "A3", "B1", "B2") for sex in "FM"]
@@ -92,11 +93,11 @@ def test_the_plan_has_the_standard_deviation_of_every_level_and_margin(text: str
         (level, margin, units) for level, units in (("total", 1), ("state", 2), ("county", 5)) for margin in ("total", "sex")
     ]
     table = printed[printed.index("Levels  ") : printed.index("Promise  ")].splitlines()
-    assert table[0].split() == ["Levels", "level", "margin", "units", "standard", "deviation"]
+    assert table[0].split() == ["Levels", "level", "margin", "units", "standard", "deviation,", "at", "most"]
     assert len(table) == 1 + len(levels)
     for line, row in zip(table[1:], levels, strict=True):
         assert line.split()[:3] == [row["level"], row["margin"], str(row["units"])]
-        assert line.split()[3].rstrip(",") == ("0" if row["largest"] == 0 else f"{row['median']:.3g}")
+        assert line.split()[3].rstrip(",") == ("0" if row["largest"] == 0 else format_deviation(row["median"], is_bound=True))
     assert run("release", "run.toml", "-o", "out").code == 0
     card = json.loads(Path("out", "card.json").read_text())
     assert card["expected_error"]["levels"] == levels

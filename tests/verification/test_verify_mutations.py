@@ -49,7 +49,7 @@ TREE = hf.Hierarchy.from_parents({"a": "north", "b": "north", "c": "south"}, lev
 IN_REGIONS = hf.Table(hf.Universe.product({"area": TREE, "sex": ["F", "M", "X"]}), np.arange(10, 100, 10))
 BEDS = hf.Table(ONE_AREA, np.arange(9), public_columns={"beds": np.repeat([1, 2, 3], 3)})
 LISTED = hf.Table.from_counts(pa.table({"area": ["a", "a", "b"], "sex": ["F", "M", "F"], "n": [3, 4, 5]}), cells=["area", "sex"], count="n")
-RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", measure=AnswerGrid(3, l1=Fraction(2)))
+RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", measure=AnswerGrid(Fraction(1, 8), l1=Fraction(2)))
 
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace(epsilon="1/2", per="household")),
@@ -336,7 +336,9 @@ def test_a_sensitivity_that_is_declared_again_with_its_budget_verifies_and_is_sa
     """The same noise, with epsilon 1/128: "Recomputed and equal: promise" alone would mislead."""
     laws = set()
     for name, sensitivity, epsilon in (("true", "1/2", "1"), ("again", "1/256", "1/128")):
-        table = hf.Table(ONE_AREA, RATES.counts, count="rate", measure=AnswerGrid(16, l1=Fraction(sensitivity), on_grid=True))
+        table = hf.Table(
+            ONE_AREA, RATES.counts, count="rate", measure=AnswerGrid(Fraction(1, 65536), l1=Fraction(sensitivity), on_grid=True)
+        )
         made = hf.release(table, [hf.margin("area")], hf.ProjectedLaplace(epsilon=epsilon), key=hf.NoiseKey.for_tests(1), release_id=name)
         found = hf.verify(made.save(tmp_path / name))
         assert found.declared == DECLARED

@@ -17,7 +17,7 @@ from holdfast.channels import Facts
 from holdfast.channels.layout import MOST_MARGINS
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
-from holdfast.exact.formatting import format_exact, round_up
+from holdfast.exact.formatting import format_exact, round_figure, round_up
 from holdfast.exact.parameters import BUDGET_RANGE, Exact, is_extreme
 from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
@@ -88,14 +88,15 @@ class Allocation:
     def facts(self) -> AllocationFacts:
         """In plain values, for screens and JSON."""
         targets = [None if row.target is None else format_exact(row.target) for row in self.reached]
+        reached = [round_figure(row.deviation, 6, is_bound=True) for row in self.reached]
         return AllocationFacts(
             goal=self.goal,
             rho=format_exact(self.rho),
             per=self.mechanism.per,
             levels=[ShareLine(share.level, share.margin, format_exact(share.share)) for share in self.shares],
-            reached=[ReachedLine(row.level, row.margin, to, _up(row.deviation)) for row, to in zip(self.reached, targets, strict=True)],
-            within=max(_up(self.within), 1.0),
-            equal_shares=float(f"{self.equal:.6g}"),
+            reached=[ReachedLine(row.level, row.margin, to, far) for row, to, far in zip(self.reached, targets, reached, strict=True)],
+            within=max(round_figure(self.within, 6, is_bound=True), 1.0),
+            equal_shares=round_figure(self.equal, 6, is_bound=False),
             run_file=self.run_file,
         )
 
@@ -229,11 +230,6 @@ def _factors(variances: MarginVariances, numbers: Sequence[float], goal: Goal) -
 def _least(value: float, per: str | None, records: int) -> Fraction:
     """The budget that reaches all targets, where `value` is what rho = 1 for one unit of distance leaves of the worst."""
     return round_up(Fraction(value) * (1 - DOUBT) * (1 if per == DISTANCE else L2.person_moving(records)), DIGITS)
-
-
-def _up(value: float) -> float:
-    """Six digits, at or above the value but for what doubles do not tell."""
-    return float(round_up(Fraction(value) * (1 - DOUBT), 6)) if value else 0.0
 
 
 def _text(name: LevelName) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,7 +37,7 @@ from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.lattices.shapes import Free, Shape
+from holdfast.lattices.shapes import Free, Grid, Levels, Shape
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
 from holdfast.laws.level_gaussian import LevelVariances
 from holdfast.samplers.choice import cell_draws, duration
@@ -279,7 +279,8 @@ class ErrorLaws:
             elif shape.is_plain_sum:
                 keys[id(shape), np.sort(own).tobytes()] += 1
             else:
-                keys[id(shape), place[cells[inside]].tobytes(), own.tobytes()] += 1
+                alike = None if isinstance(self.target, Rounded) else _class_of_sum(shape, place[cells[inside]], own)
+                keys[id(shape), *(alike or (place[cells[inside]].tobytes(), own.tobytes()))] += 1
         return frozenset(keys.items())
 
     def _cells_alike(self, shape: Shape) -> bool:
@@ -414,6 +415,20 @@ class ErrorLaws:
                 del self._draw_cache[next(iter(self._draw_cache))]  # the oldest
             self._draw_cache[*names, count] = made
         return made
+
+
+def _class_of_sum(shape: Shape, places: Ints, coefficients: Ints) -> tuple[Any, ...] | None:
+    """Return the class of a sum over some places of each axis, one coefficient for all; None for other sums and shapes.
+
+    Equal where exchanging units that are divided alike, which changes no lattice and no length, makes one sum of the other.
+    """
+    if not isinstance(shape, Grid | Levels) or (coefficients != coefficients[0]).any():
+        return None
+    levels = shape.as_levels
+    used = [np.unique(axis) for axis in np.unravel_index(places, levels.axes)]
+    if math.prod(map(len, used)) != len(places):
+        return None
+    return abs(int(coefficients[0])), *(tree.class_of(own) for tree, own in zip(levels.trees, used, strict=True))
 
 
 def margin_variances(form: LevelVariances, numbers: Ints) -> tuple[Ints, NDArray[np.float64]] | None:

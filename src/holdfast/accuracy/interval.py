@@ -30,8 +30,8 @@ class Interval:
     Guarantees:  whatever the true numbers are. `method` says from what. Only simulated ends depend on draws: there the level itself is
                  reached with probability 1 - doubt over these. `covered`, where it is known, is a lower bound of the probability that the
                  interval really has: whole numbers give more than was asked for. Where the query is a kept total, both ends are the true
-                 number; so they are for invariants of answers, unless some were rounded to the grid (table.grid.moved on the card). Where
-                 answers are rounded to a grid, the interval has room for what that can move.
+                 number; so they are for invariants of answers, unless these are declared to be rounded (table.grid.round_totals on
+                 the card). Where answers are rounded to a grid, the interval has room for what that can move.
     """
 
     low: End
@@ -88,7 +88,7 @@ def rounding_room(facts: Facts, cells: Ints, row: Ints) -> int | Fraction:
         return 0
     wanted = np.zeros(facts.lattice.cells, dtype=np.int64)
     wanted[cells] = row
-    return displacement(facts.lattice, wanted, totals_kept=not facts.measure.moved)
+    return displacement(facts.lattice, wanted, totals_kept=not facts.measure.round_totals)
 
 
 def check_level(level: float) -> None:

@@ -20,9 +20,9 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.privacy.guarantee import Found, Kind, Promise
+from holdfast.privacy.guarantee import AnswersNorm, Found, Kind, Promise
 from holdfast.privacy.parameters import DISTANCE
-from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours
+from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours, read_step
 
 MAX_IDENTIFIER = 100
 IDENTIFIER_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}"
@@ -98,9 +98,9 @@ class CardPart(BaseModel):
 
 
 class GridInfo(CardPart):
-    """The grid of real-valued answers: every value is a whole number of steps of 2^-places."""
+    """The grid of real-valued answers: every value is a whole number of steps."""
 
-    places: Count = Field(description="Values are multiples of 2^-places; table and totals have them as exact decimals.")
+    step: Text = Field(description="Values are whole multiples of this decimal or fraction; table and totals have them as exact decimals.")
     l1: Text | None = Field(description="How far one person can move the answers in l1 distance, exact; null if it was not given.")
     l2_squared: Text | None = Field(description="The square of the same in l2 distance, exact; null if it was not given.")
     neighbours: Neighbours = Field(
@@ -110,9 +110,8 @@ class GridInfo(CardPart):
         description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded "
         "to it, which the promise counts."
     )
-    moved: Count = Field(
-        description="How many invariants have a true value that no multiples of the step have: these are kept as rounded to the grid. All "
-        "others are kept exactly."
+    round_totals: bool = Field(
+        description="Whether kept totals may be rounded to multiples of the step, as declared. If false, each is exactly the true one."
     )
 
     @classmethod
@@ -121,8 +120,14 @@ class GridInfo(CardPart):
         if not isinstance(measure, AnswerGrid):
             return None
         l1, l2_squared = (None if value is None else format_exact(value) for value in (measure.l1, measure.l2_squared))
-        exact = {"l1": l1, "l2_squared": l2_squared}
-        return cls(places=measure.places, neighbours=measure.neighbours, on_grid=measure.on_grid, moved=measure.moved, **exact)
+        return cls(
+            step=measure.step_text,
+            l1=l1,
+            l2_squared=l2_squared,
+            neighbours=measure.neighbours,
+            on_grid=measure.on_grid,
+            round_totals=measure.round_totals,
+        )
 
 
 def measure_of(grid: GridInfo | None) -> Measure:
@@ -130,17 +135,16 @@ def measure_of(grid: GridInfo | None) -> Measure:
     if grid is None:
         return COUNTS
     l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (grid.l1, grid.l2_squared))
-    return AnswerGrid(grid.places, l1, l2_squared, grid.neighbours, grid.on_grid, grid.moved)
+    return AnswerGrid(read_step(grid.step), l1, l2_squared, grid.neighbours, grid.on_grid, grid.round_totals)
 
 
 class AnswersInfo(CardPart):
     """Real-valued answers: a unit of distance is one step of the grid."""
 
-    places: Count = Field(description="One step is 2^-places.")
-    sensitivity: Text = Field(
-        description="How far one person can move the answers, in values, exact: the l1 distance, or the square of the l2 distance."
-    )
-    reach: Count = Field(description="The same on the grid, in steps (squared for l2), with what rounding to the grid can add.")
+    step: Text = Field(description="As for table.grid.")
+    norm: AnswersNorm = Field(description="What sensitivity and reach are: an l1 distance, or the square of an l2 distance.")
+    sensitivity: Text = Field(description="How far one person can move the answers, in values and in this norm, exact.")
+    reach: Count = Field(description="The same on the grid, in steps or squared steps, with what rounding to the grid can add.")
     on_grid: bool = Field(description="Whether nothing was rounded, as for table.grid.")
     neighbours: Neighbours = Field(description="As for table.grid.")
     relation: Literal["same invariants"] = Field(

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.table import PerturbationTable, exact_integer_up_to_64_bits
 from holdfast.errors import InvalidCount, InvalidParameter
-from holdfast.exact.balls import float_up
+from holdfast.exact.formatting import format_up
 from holdfast.tables.columns import CellKeySums as CellKeySums  # for rooms that see no table
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class CellKeys:
         if self.distance > LARGEST_DISTANCE:
             raise InvalidParameter(
                 f"With {self.records.size} record keys and sums modulo {self.modulus}, cell keys would be far from uniform: their distance "
-                f"is up to {float_up(self.distance):.3g}, and at most 2^-16 is allowed. Some noise would be far more frequent than the "
+                f"is up to {format_up(self.distance, 3)}, and at most 2^-16 is allowed. Some noise would be far more frequent than the "
                 "perturbation table says. Leave modulus and size out, or take a modulus that divides the number of record keys.",
                 field="modulus",
             )

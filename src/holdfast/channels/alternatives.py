@@ -17,7 +17,7 @@ from holdfast.chains.kernels import DECAYS, USUAL_KERNEL, kernel_for
 from holdfast.channels.channel import EXACT_ONLY, Channel
 from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
-from holdfast.exact.formatting import format_exact
+from holdfast.exact.formatting import format_exact, round_figure
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
@@ -37,7 +37,7 @@ CHAIN = (
     "`holdfast diagnose` shows whether the pairs meet."
 )
 
-ANSWERS = 'Use more places: then the noise has more steps. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
+ANSWERS = 'Use a smaller step: the noise then has more. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
 
 NOT_TRIED = f"Other noise was not tried, because blocks beyond {MAX_DIMENSION} free dimensions take long to prepare; a plan tells about it:"
 
@@ -92,8 +92,9 @@ def _variance_note(channel: Channel, other: Target) -> str:
     for shape in replace(channel, target=other).shapes():
         count = 0 if shape.dense_dimension > DRAWN_DIMENSION else None
         parts.append(of_shape(other, choose(shape, other).noise, shape, NO_CELLS, count))
-    at_most = "at most " if any("upper bound" in part.bases(of_cells=True) for part in parts) else ""
-    return f", variance of a cell {at_most}{max(float(part.diagonal().max()) for part in parts):.3g}"
+    is_bound = any("upper bound" in part.bases(of_cells=True) for part in parts)
+    largest = round_figure(max(float(part.diagonal().max()) for part in parts), 3, is_bound=is_bound)
+    return f", variance of a cell {'at most ' if is_bound else ''}{largest:g}"
 
 
 def _budget_note(channel: Channel, other: Target) -> str:

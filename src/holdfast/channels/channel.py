@@ -97,7 +97,7 @@ class Channel:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
             raise RequestTooLarge(
                 f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)"
-                f"{', or fewer places.' if self.facts.measure.places else '.'}"
+                f"{'.' if self.facts.measure.whole else ', or a larger step.'}"
             )
 
     @cached_property

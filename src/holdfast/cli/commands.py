@@ -245,6 +245,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Draw the noise and write the output folder: tables, kept totals, card, statement, report."""
+    from holdfast.display import count_of
     from holdfast.publication.booking import check_recorded, standing
     from holdfast.publication.folder import Output, release_in
     from holdfast.publication.given_files import CARD
@@ -253,6 +254,7 @@ def release(
     from holdfast.publication.pipeline import for_table
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording import describe
+    from holdfast.wording.answers import rounded_totals_sentence
     from holdfast.wording.guarantee import guarantee_info
     from holdfast.wording.ledger import charged_sentence
     from holdfast.wording.samplers import long_draw_sentence
@@ -282,8 +284,10 @@ def release(
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
         print(json.dumps({**fields, "guarantee": guarantee_info(made.guarantee).to_dict()}, indent=2))
         return
-    kept = sum(rows.count for rows in made.facts.kept.rows if rows.kind == "kept") - made.facts.measure.moved  # told by a warning
-    print(f"Released {run.id}: {len(table):,} cells, {kept:,} kept total{'' if kept == 1 else 's'} exact.")
+    kept = count_of(f"{sum(rows.count for rows in made.facts.kept.rows if rows.kind == 'kept'):,}", "kept total")
+    measure = made.facts.measure
+    exact = f". {rounded_totals_sentence(measure.step_text)}" if measure.round_totals else " exact."
+    print(f"Released {run.id}: {len(table):,} cells, {kept}{exact}")
     if replaced is not None:
         print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['text']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["text"])
@@ -385,8 +389,8 @@ def interval(
         published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
-    with working("Computing"):
-        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
+    with drawing(len(where or ()), "Computing", "sums") as progress:
+        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, progress, **how)
     fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
     print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.for_screen(cut))))
 

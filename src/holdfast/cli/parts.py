@@ -31,10 +31,10 @@ def _bar(unit: str) -> Progress:
 
 
 @contextmanager
-def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over cells."""
-    with _bar("cells") as bar:
-        task = bar.add_task("Drawing", total=cells)
+def drawing(count: int, what: str = "Drawing", unit: str = "cells") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over cells, or over what else is counted."""
+    with _bar(unit) as bar:
+        task = bar.add_task(what, total=count)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -24,7 +25,9 @@ if any(os.environ.get(name) != value for name, value in config._env_reloader.old
 
 logger = logging.getLogger(__name__)
 
-KEPT = "once on this machine"
+KEPT = "once on this machine; holdfast warm compiles all of them at once"
+MARK = "holdfast-loops.told"
+"""A file beside compiled loops that says that the message was given on this machine."""
 UNUSABLE = "Compiled loops cannot be kept in or read from %s: they are compiled in memory. Name another folder in NUMBA_CACHE_DIR."
 IN_MEMORY = "in every process, since there is no folder to keep them in: let NUMBA_CACHE_DIR name one that can be written"
 _how_often = KEPT
@@ -78,8 +81,26 @@ class _Forgiving:
             logger.info(UNUSABLE, self._cache.cache_path)
 
 
+@loop
+def _nothing() -> None:
+    """What the folder for compiled loops is known by; never run."""
+
+
+def _leave_mark() -> bool:
+    """Leave the mark of the message. False if there is one: an earlier process gave it."""
+    try:
+        folder = Path(_nothing._cache.cache_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARK).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except (AttributeError, OSError):  # no folder, or none that can be written
+        pass
+    return True
+
+
 class _Announcer(event.Listener):  # type: ignore[misc]
-    """Tells once in a process that code is being compiled; code from the cache is not."""
+    """Tells that code is being compiled: once on a machine that keeps it, else once in a process. Code from the cache is not compiled."""
 
     def __init__(self) -> None:
         self.told = False
@@ -87,7 +108,8 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     def on_start(self, happened: Any) -> None:
         if not self.told:
             self.told = True
-            logger.info("Compiling the fast loops that this needs: some seconds, %s.", _how_often)
+            if _leave_mark() or _how_often == IN_MEMORY:
+                logger.info("Compiling the fast loops that this needs: some seconds for each kind of noise, %s.", _how_often)
 
     def on_end(self, happened: Any) -> None:
         return None

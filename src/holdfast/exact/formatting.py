@@ -61,6 +61,13 @@ def round_up(value: Fraction, digits: int) -> Fraction:
     return unit * math.ceil(value / unit)
 
 
+def round_figure(value: float, digits: int, *, is_bound: bool) -> float:
+    """The number to so many digits, so that every machine has the same one. A proved bound goes up, but for what doubles do not tell."""
+    if not is_bound or not value:
+        return float(f"{value:.{digits}g}")
+    return float(round_up(Fraction(value) * (1 - Fraction(1, 10**12)), digits))
+
+
 def round_down(value: Fraction, digits: int) -> Fraction:
     """The largest number of this many significant digits at or below a positive number."""
     unit = unit_in_last_place(value, digits)
@@ -163,9 +170,9 @@ def format_three(value: float) -> str:
     return format_number(float(f"{value:.3g}"))
 
 
-def format_deviation(value: float) -> str:
-    """A standard deviation, and what pages show beside one: three digits, but whole numbers below 10,000 as they are."""
-    return format_number(int(value)) if value == int(value) and abs(value) < WHOLE else format_three(value)
+def format_deviation(value: float, *, is_bound: bool = False) -> str:
+    """A standard deviation, and what pages show beside one: three digits, but whole numbers below 10,000 as they are. A bound goes up."""
+    return format_number(int(value) if value == int(value) and abs(value) < WHOLE else round_figure(value, 3, is_bound=is_bound))
 
 
 def format_published(value: float) -> str:

@@ -1,4 +1,4 @@
-"""True answers to a grid of multiples of g = 2^-j, through the lattice of moves and never cell by cell ([theory T120]).
+"""True answers to a grid of multiples of a step g, through the lattice of moves and never cell by cell ([theory T120]).
 
 Cell by cell, (.4, .4, .2) and (.6, .2, .2) have the same total and round to totals 0 and 1: noise that keeps totals would tell them apart.
 Here t = f(x) / g is rounded by nearest plane in a basis of all of Z^d that begins with one of L. The coefficients outside L are settled
@@ -54,8 +54,8 @@ class OnGrid:
         return f"OnGrid({len(self.integers)} answers, {len(self.moved_totals)} kept totals moved)"
 
 
-def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -> OnGrid:
-    """The answers `values`, one for each cell, as integers y with answers near y 2^-exponent.
+def to_grid(lattice: Lattice, values: Sequence[Fraction | int], step: Fraction) -> OnGrid:
+    """The answers `values`, one for each cell, as integers y with answers near y g, g the step.
 
     Given:       exact numbers.
     Guarantees:  y = t = values / g where all t are integers. A y is a function of A t alone, and equals A t wherever some integers have
@@ -64,7 +64,7 @@ def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -
     """
     if len(values) != lattice.cells:
         raise InvalidParameter(f"There is one answer for each of the {lattice.cells} cells. Got {len(values)}.")
-    scaled = [Fraction(value) * Fraction(2) ** exponent for value in values]
+    scaled = [Fraction(value) / step for value in values]
     out = np.array([t.numerator // t.denominator for t in scaled], dtype=object)
     rest = np.array([t.denominator != 1 for t in scaled], dtype=np.bool_)
     for number, shape, _ in lattice.blocks.used_shapes() if rest.any() else ():
@@ -72,9 +72,9 @@ def to_grid(lattice: Lattice, values: Sequence[Fraction | int], exponent: int) -
             if rest[cells].any():  # integers stay as they are
                 out[cells] = _round_values(shape, [scaled[cell] for cell in cells])
     if max(map(abs, out), default=0) >= LIMIT:
-        raise RequestTooLarge("An answer is 2^62 steps of the grid or more. Use fewer places, or give the answers in a larger unit.")
-    moved = _moved_rows(lattice, out, scaled) if rest.any() else ()
-    return OnGrid(out.astype(np.int64), moved)
+        raise RequestTooLarge("An answer is 2^62 steps of the grid or more. Use a larger step, or give the answers in a larger unit.")
+    off = [integer - value for integer, value in zip(out, scaled, strict=True)] if rest.any() else []
+    return OnGrid(out.astype(np.int64), tuple(row for row, total in enumerate(row_sums(lattice, off)) if total) if off else ())
 
 
 @dataclass(frozen=True)
@@ -327,12 +327,9 @@ def _add(terms: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(-((-term.numerator << 64) // term.denominator) for term in terms), 1 << 64)
 
 
-def _moved_rows(lattice: Lattice, y: Whole, t: Sequence[Fraction]) -> tuple[int, ...]:
-    """The rows whose total is not what it was."""
-    matrix, moved = lattice.matrix, []
-    off = [integer - value for integer, value in zip(y, t, strict=True)]
-    for row, (begin, end) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
+def row_sums(lattice: Lattice, values: Sequence[Fraction]) -> Iterator[Fraction]:
+    """The kept sums of exact numbers, in the order of `lattice.matrix`."""
+    matrix = lattice.matrix
+    for begin, end in pairwise(matrix.indptr.tolist()):
         cells, factors = matrix.indices[begin:end].tolist(), matrix.data[begin:end].tolist()
-        if sum((factor * off[cell] for factor, cell in zip(factors, cells, strict=True)), Fraction(0)):
-            moved.append(row)
-    return tuple(moved)
+        yield sum((factor * values[cell] for factor, cell in zip(factors, cells, strict=True)), Fraction(0))

@@ -6,9 +6,12 @@ level l + 1 it is divided. Places are in the order of the tree, so that the unit
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +120,19 @@ class Tree:
             out[(self.siblings(above) > 1)[self.units_above(level, above)]] = above
         return out
 
+    def class_of(self, places: Ints) -> tuple[Any, ...]:
+        """Equal for two sets of places just where one becomes the other when units that are divided alike are exchanged."""
+        if len(places) == self.places:
+            return ()
+        classes: dict[int, tuple[Any, ...]] = dict.fromkeys(places.tolist(), ())
+        for level in reversed(range(self.depth)):
+            kinds, above = _kinds(self)[level + 1], np.searchsorted(self.starts(level), list(classes), side="right") - 1
+            inside: defaultdict[int, Counter[tuple[Any, ...]]] = defaultdict(Counter)
+            for parent, (unit, own) in zip(above.tolist(), classes.items(), strict=True):
+                inside[parent][kinds[unit], own] += 1
+            classes = {parent: tuple(sorted(found.items())) for parent, found in inside.items()}
+        return classes[0]
+
     def prune(self, kept: NDArray[np.bool_]) -> Tree:
         """Without the places that are not kept, and without units that then have none. One place or more is kept."""
         children: list[tuple[int, ...]] = []
@@ -140,6 +156,17 @@ class Tree:
 @lru_cache(maxsize=256)
 def _starts(tree: Tree) -> tuple[Ints, ...]:
     return tuple(np.concatenate([[0], np.cumsum(np.array(counts, dtype=np.int64))]) for counts in tree.children)
+
+
+@lru_cache(maxsize=256)
+def _kinds(tree: Tree) -> list[list[int]]:
+    """For each level a number for each unit, equal where units are divided alike all the way down."""
+    out = [[0] * tree.places]
+    for level in reversed(range(tree.depth)):
+        known: dict[tuple[int, ...], int] = {}
+        parts = [tuple(sorted(out[-1][begin:end])) for begin, end in pairwise(tree.starts(level).tolist())]
+        out.append([known.setdefault(part, len(known)) for part in parts])
+    return out[::-1]
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,6 @@
 """Real-valued answers with linear invariants: noise in the null space of the invariants, for any query whose sensitivity is known.
 
-Answers are released on a grid of multiples of 2^-j, with noise that is exact on the lattice of moves in steps of the grid, for pairs with
+Answers are released on a grid of multiples of a step, with noise that is exact on the lattice of moves in steps of the grid, for pairs with
 the same invariants ([theory T110], [theory T111]). The paper's form in floating point is `holdfast.research.floating_answer`.
 """
 
@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from holdfast.channels import Channel, Facts
+from holdfast.display import step_text
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.grid_rounding import movement
@@ -23,13 +24,12 @@ from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import Mechanism, promise, read_per
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.calibration import pair_sigma_squared
-from holdfast.privacy.guarantee import Answers
+from holdfast.privacy.guarantee import Answers, AnswersNorm
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
-from holdfast.tables.measure import MAX_PLACES, AnswerGrid
+from holdfast.tables.measure import MOST_DECIMALS, AnswerGrid
 
 Calibration = Literal["analytic", "paper"]
 _CALIBRATIONS = ("analytic", "paper")
-SCALED = f"No grid has more than {MAX_PLACES} places: multiply answers and sensitivity by a constant, such as 1000"
 _NO_DISTANCE = "answers have a sensitivity, and a budget for whoever moves them by that much"
 _GRID_BY_PAIR = "on the grid the least noise proved for one person is taken, and no other calibration. Leave calibration out."
 
@@ -51,7 +51,8 @@ class SubspaceMechanism(Mechanism):
         moved = Fraction(0) if grid.on_grid else _rounding_distance(facts, norm)
         reach = _reach(grid, norm, sensitivity, moved)
         replacing = _whole_steps(grid, norm, sensitivity * 2**norm.power, moved) if grid.neighbours == "add-remove" else reach
-        return Answers(grid.places, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
+        kind: AnswersNorm = "l1" if norm is L1 else "l2 squared"
+        return Answers(grid.step, kind, sensitivity, reach, replacing, grid.on_grid, grid.neighbours)
 
 
 def _rounding_distance(facts: Facts, norm: Norm) -> Fraction:
@@ -64,18 +65,17 @@ def _reach(grid: AnswerGrid, norm: Norm, sensitivity: Fraction, moved: Fraction)
     """How far apart two neighbours with the same invariants are on the grid, in steps and squared for l2 ([theory T110])."""
     steps = sensitivity / grid.step**norm.power
     if moved > steps:
-        places = _finer(grid, norm, moved / steps)
-        finer = SCALED if places is None else f"Write places={places} or more"
+        finer = _finer(grid, norm, moved / steps)
         raise InvalidParameter(
             f"A grid of steps of {grid.step_text} is too coarse: rounding the answers to it can move them farther than one person "
-            f"can. {finer}, or on_grid=True where the answers of every data set are multiples of the step.",
-            field="places",
+            f"can. {finer}, or on_grid where the answers of every data set are multiples of the step.",
+            field="step",
         )
     reach = _whole_steps(grid, norm, sensitivity, moved)
     if reach < 1:
         raise InvalidParameter(
-            f"The sensitivity is less than one step of the grid, {grid.step_text}: no person could change an answer. Use more places.",
-            field="places",
+            f"The sensitivity is less than one step of the grid, {grid.step_text}: no person could change an answer. Use a smaller step.",
+            field="step",
         )
     return reach
 
@@ -90,16 +90,20 @@ def _whole_steps(grid: AnswerGrid, norm: Norm, apart: Fraction, moved: Fraction)
     if found >= 2**62:
         raise RequestTooLarge(
             f"The sensitivity is too large for steps of {grid.step_text}: {'' if norm is L1 else 'the square of '}their number must "
-            "be below 2^62. Use fewer places, or give the answers in a larger unit.",
+            "be below 2^62. Use a larger step, or give the answers in a larger unit.",
             field="sensitivity",
         )
     return found
 
 
-def _finer(grid: AnswerGrid, norm: Norm, excess: Fraction) -> int | None:
-    """Places at which rounding moves answers by at most a tenth of the sensitivity; None where no grid is so fine."""
-    enough = (places for places in range(MAX_PLACES + 1) if excess * 10**norm.power <= Fraction(2) ** (norm.power * (places - grid.places)))
-    return next(enough, None)
+def _finer(grid: AnswerGrid, norm: Norm, excess: Fraction) -> str:
+    """Advice: a power of ten as step, with which rounding moves answers by at most a tenth of the sensitivity."""
+    needed = (grid.step / 10) ** norm.power / excess
+    steps = (Fraction(1, 10**k) for k in range(MOST_DECIMALS + 1))
+    step = next((step for step in steps if step**norm.power <= needed), None)
+    if step is None:
+        return "No step is small enough: multiply answers and sensitivity by a constant, such as 1000"
+    return f'Write step = "{step_text(step)}"'
 
 
 def _floor_of_sum(one: Fraction, other: Fraction) -> int:

@@ -22,7 +22,7 @@ from fractions import Fraction
 from html import escape
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.display import shorten
+from holdfast.display import shorten, step_text
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_short
@@ -94,6 +94,7 @@ def secrets_of(lattice: Lattice, protect: str = "person", max_records: int = 1) 
 
 Kind: TypeAlias = Literal["pure", "zcdp", "approximate", "cell-key"]
 Status: TypeAlias = Literal["exact", "estimated"]
+AnswersNorm: TypeAlias = Literal["l1", "l2 squared"]
 
 DEFAULT_DELTA = Fraction(1, 10**10)
 """The delta at which a zCDP promise is also given as (epsilon, delta), where neither the reader nor who asked for it named one."""
@@ -181,16 +182,18 @@ class Conditioning:
 
 @dataclass(frozen=True)
 class Answers:
-    """Where real-valued answers are published: whole numbers of steps of 2^-places, and a unit of distance is one step.
+    """Where real-valued answers are published: whole numbers of steps, and a unit of distance is one step.
 
-    sensitivity:  how far one person can move the answers, in values: the l1 distance, or the SQUARE of the l2 distance.
+    norm:         what the next two are: an l1 distance, or the SQUARE of an l2 distance.
+    sensitivity:  how far one person can move the answers, in values.
     reach:        the same on the grid, in steps: what it costs to bring answers to the grid is in it ([theory T110]).
     replacing:    the reach of one person replaced by another, which a ledger charges: more than `reach` where neighbours add or remove.
     on_grid:      whether the answers of every data set are on the grid, so that nothing is rounded.
     neighbours:   which data sets differ in one person: replace-one, add-remove, or declared by whoever gave the sensitivity.
     """
 
-    places: int
+    step: Fraction
+    norm: AnswersNorm
     sensitivity: Fraction
     reach: int
     replacing: int
@@ -200,7 +203,7 @@ class Answers:
     def to_fields(self) -> dict[str, str | int | bool]:
         """What a card has; the words beside them say `replacing` where it differs."""
         said = {name: value for name, value in asdict(self).items() if name != "replacing"}
-        return {**said, "sensitivity": format_exact(self.sensitivity)}
+        return {**said, "step": step_text(self.step), "sensitivity": format_exact(self.sensitivity)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,11 +13,12 @@ from flint import fmpq_mat, fmpz_mat
 
 from holdfast.channels import Facts
 from holdfast.engines.local import Progress
-from holdfast.errors import HoldfastWarning, InvalidParameter
+from holdfast.errors import ContradictingTotals, InvalidParameter
+from holdfast.exact.parameters import Exact
 from holdfast.invariants import linear
 from holdfast.invariants.constraints import Areas, Constraint, Linear, Margin, Subset
 from holdfast.lattices import Lattice, lattice
-from holdfast.lattices.grid_rounding import movement, to_grid
+from holdfast.lattices.grid_rounding import movement, row_sums, to_grid
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.publication.booking import EMBEDDED, RecordedIn
@@ -29,17 +29,21 @@ from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sens
 from holdfast.subspace.spaces import Invariants, read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import exact_value
-from holdfast.tables.measure import MAX_PLACES, AnswerGrid, check_on_grid
+from holdfast.tables.measure import AnswerGrid, check_flag, decimals_of, read_step, reads_bits
 from holdfast.wording.answers import (
     LARGE_COEFFICIENTS,
+    broken_identity,
     declared_neighbours,
     floating_only,
     for_counts_only,
-    moved_totals_sentence,
+    identity_off_grid,
     never_on_grid,
     no_mechanism,
+    totals_off_grid,
 )
 
+FINEST = 7
+"""Decimals of a step that nobody gave, at most: answers may then be as large as 10^11."""
 COLUMN = "answer"
 """The column of codes where answers have no universe of their own."""
 
@@ -52,8 +56,9 @@ def answer(
     keep: Any = (),
     sensitivity: Any = None,
     neighbours: Neighbours = "replace-one",
-    places: int | None = None,
+    step: Exact | None = None,
     on_grid: bool = False,
+    round_totals: bool = False,
     universe: Universe | None = None,
     names: Sequence[str] | None = None,
     value: str = "value",
@@ -76,24 +81,26 @@ def answer(
                  the answers are their product and the sensitivity is computed, for `neighbours` that replace one record by another or add
                  and remove one, and have the same invariants; refused where there are none.
                  `keep`: a matrix C of rational numbers, one column for each answer, or constraints such as hf.margin over a `universe`,
-                 whose values are kept. Values are published as multiples of 2^-places. `on_grid=True` says that the answers of every data
-                 set are such multiples; otherwise they are brought to the grid through the lattice, and the promise counts how far that
-                 moves them.
+                 whose values are kept. Values are published as multiples of `step`, such as "0.01" or "1/1024". `on_grid=True` says that
+                 the answers of every data set are such multiples; otherwise they are brought to the grid through the lattice, and the
+                 promise counts how far that moves them. Kept totals that no multiples have are refused, or rounded with `round_totals`.
                  All other arguments are those of hf.release.
-    Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers
-                 wherever multiples of 2^-places can have these values, else their rounding, with a warning.
+    Guarantees:  what `release.guarantee` says, for pairs of data sets with the same invariants C f(x). C y = C f(x) as exact numbers,
+                 unless `round_totals` says that they may be rounded. Totals, card and pages tell nothing of C f(x) beyond C y.
     Reference:   [theory T110], [theory T111].
     """
     if isinstance(mechanism, type) or not (isinstance(mechanism, Mechanism) or hasattr(mechanism, "floating")):
         raise InvalidParameter(no_mechanism(mechanism), field="mechanism")
     others: dict[str, Any] = {"dataset": dataset, "date": date, "allow_exposed": allow_exposed, "office": office, "approver": approver}
     mechanism = _for_the_grid(mechanism)
-    check_on_grid(on_grid)
-    query = read_answers(values, histogram, on_grid=on_grid)
+    check_flag(on_grid, "on_grid")
+    said = None if step is None else read_step(step)
+    query = read_answers(values, histogram, binary=reads_bits(said, on_grid))
     cells = answer_universe(len(query.values), universe, names)
     constraints = read_invariants(keep, len(cells))
     moves = lattice(cells, constraints)
-    grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, places=places, on_grid=on_grid)
+    declared: dict[str, Any] = {"step": said, "on_grid": on_grid, "round_totals": round_totals}
+    grid = make_grid(query, moves, mechanism, sensitivity=sensitivity, neighbours=neighbours, **declared)
     table = on_the_grid(query.values, moves, grid, value=value, protect=protect, name=name)
     return release(table, constraints, mechanism, key, ledger, release_id, progress=progress, **others)
 
@@ -115,10 +122,10 @@ class AnswerQuery:
     """The query matrix, where the answers come from one: public."""
 
 
-def read_answers(values: Any, histogram: Any = None, *, on_grid: bool = False) -> AnswerQuery:
+def read_answers(values: Any, histogram: Any = None, *, binary: bool = False) -> AnswerQuery:
     """Answers as given, or a query matrix times a histogram."""
     if histogram is None:
-        return AnswerQuery(read_values(values, on_grid=on_grid))
+        return AnswerQuery(read_values(values, binary=binary))
     matrix = read_matrix(values, "The query matrix")
     counts = histogram.counts if isinstance(histogram, Table) else np.asarray(histogram)
     if counts.shape != (matrix.ncols(),) or counts.dtype.kind not in "iu" or (counts < 0).any():
@@ -130,14 +137,14 @@ def read_answers(values: Any, histogram: Any = None, *, on_grid: bool = False) -
     return AnswerQuery([Fraction(int(entry.p), int(entry.q)) for entry in product.entries()], matrix)
 
 
-def read_values(values: Any, *, on_grid: bool = False) -> list[Fraction]:
-    """Exact numbers: whole numbers, fractions, decimals, texts, and doubles, each as the decimal that is shown for it, or on a grid as the
-    fraction that it is. A message shows none of them.
+def read_values(values: Any, *, binary: bool = False) -> list[Fraction]:
+    """Exact numbers: whole numbers, fractions, decimals, texts, and doubles, each as the decimal that is shown for it, or with `binary` as
+    the fraction that it is. A message shows none of them.
     """
     given = list(values) if isinstance(values, Iterable) else None
     if given is None or isinstance(values, str | Mapping | Set) or not given:
         raise InvalidParameter("Answers come as a list of numbers, one for each, in their order. Got no such list.")
-    found = [exact_value(entry, binary=on_grid) for entry in given]
+    found = [exact_value(entry, binary=binary) for entry in given]
     if None in found:
         raise InvalidParameter(
             f"Answer {found.index(None) + 1} is not a finite number. Give whole numbers, fractions, decimals as texts, or finite doubles."
@@ -193,31 +200,35 @@ def make_grid(
     *,
     sensitivity: Any,
     neighbours: Neighbours,
-    places: int | None,
+    step: Fraction | None,
     on_grid: bool,
+    round_totals: bool,
 ) -> AnswerGrid:
     """The grid, from public facts: the query matrix or the declared sensitivity, the invariants, and what is declared of the answers."""
     if query.matrix is None:
         if neighbours != "replace-one":
             raise InvalidParameter(declared_neighbours(mechanism.norm), field="neighbours")
-        return declared_grid(moves, mechanism, sensitivity, places=places, on_grid=on_grid)
+        return declared_grid(moves, mechanism, sensitivity, step=step, on_grid=on_grid, round_totals=round_totals)
     if sensitivity is not None:
         raise InvalidParameter("The sensitivity of a query matrix is computed. Leave sensitivity out.", field="sensitivity")
     said = _of_matrix(query.matrix, moves, mechanism, neighbours)
     denominator = int(query.matrix.numer_denom()[1])  # of all answers of all data sets
-    made = AnswerGrid(usual_places(denominator, moves, mechanism, said, on_grid) if places is None else places, **said)
-    multiples = 2**made.places % denominator == 0
+    made = AnswerGrid(usual_step(denominator, moves, mechanism, said, on_grid) if step is None else step, **said)
+    multiples = (Fraction(1, denominator) / made.step).denominator == 1
     if on_grid and not multiples:
         raise InvalidParameter(never_on_grid(denominator, made.step_text), field="on_grid")
-    made = replace(made, on_grid=multiples)
+    made = replace(made, on_grid=multiples, round_totals=round_totals)
     mechanism.answers(Facts(moves, measure=made))  # what does not fit together is refused before an answer is looked at
     return made
 
 
-def declared_grid(moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any, *, places: int | None, on_grid: bool) -> AnswerGrid:
+def declared_grid(
+    moves: Lattice, mechanism: SubspaceMechanism, sensitivity: Any, *, step: Fraction | None, on_grid: bool, round_totals: bool
+) -> AnswerGrid:
     """The grid of answers whose sensitivity was declared; refused where the mechanism cannot use it."""
     said = read_sensitivities(sensitivity, mechanism)
-    made = AnswerGrid(usual_places(None, moves, mechanism, said, on_grid) if places is None else places, **said, on_grid=on_grid)
+    chosen = usual_step(None, moves, mechanism, said, on_grid) if step is None else step
+    made = AnswerGrid(chosen, **said, on_grid=on_grid, round_totals=round_totals)
     mechanism.answers(Facts(moves, measure=made))
     return made
 
@@ -251,17 +262,17 @@ def _fields(found: Sensitivities, mechanism: SubspaceMechanism) -> dict[str, Any
     return {**known, "neighbours": found.neighbours}
 
 
-def usual_places(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> int:
-    """As few as a query matrix on the grid needs; else so many that rounding adds a thousandth of the sensitivity at most, if a grid has
-    so many.
+def usual_step(denominator: int | None, moves: Lattice, mechanism: SubspaceMechanism, said: Mapping[str, Any], on_grid: bool) -> Fraction:
+    """The largest that a query matrix on the grid allows; else a power of ten so small that rounding adds a thousandth of the sensitivity
+    at most, but not below FINEST.
     """
-    if denominator is not None and denominator & (denominator - 1) == 0 and denominator <= 2**MAX_PLACES:
-        return denominator.bit_length() - 1
+    if denominator is not None and decimals_of(Fraction(1, denominator)) <= FINEST:
+        return Fraction(1, denominator)
     if on_grid:
-        return 0
-    moved, sensitivity = movement(moves), AnswerGrid(0, **said).sensitivity(mechanism.norm)
+        return Fraction(1)
+    moved, sensitivity = movement(moves), AnswerGrid(Fraction(1), **said).sensitivity(mechanism.norm)
     ratio = (1000 * moved.l1 / sensitivity) ** 2 if mechanism.norm == "l1" else 1000**2 * moved.l2_squared / sensitivity
-    return next((places for places in range(MAX_PLACES) if ratio <= 4**places), MAX_PLACES)
+    return Fraction(1, 10 ** next((decimals for decimals in range(FINEST) if ratio <= 100**decimals), FINEST))
 
 
 def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: AnswerGrid, *, value: str, protect: str, name: str | None) -> Table:
@@ -270,13 +281,21 @@ def on_the_grid(values: Sequence[Fraction], moves: Lattice, grid: AnswerGrid, *,
         steps = [entry / grid.step for entry in values]
         if any(entry.denominator != 1 for entry in steps):
             raise InvalidParameter(
-                f"on_grid=True says that all answers are multiples of {grid.step_text}, and some are not. Use more places, or leave "
+                f"on_grid=True says that all answers are multiples of {grid.step_text}, and some are not. Use a smaller step, or leave "
                 "on_grid out: then answers are rounded, and the promise counts it.",
                 field="on_grid",
             )
-    found = to_grid(moves, values, grid.places)
-    if found.moved_totals:
-        warnings.warn(moved_totals_sentence(len(found.moved_totals), grid.step_text), HoldfastWarning, stacklevel=3)
     assert moves.universe is not None
-    known = replace(grid, moved=len(found.moved_totals))
-    return Table(moves.universe, found.integers, count=value, protect=protect, name=name, measure=known)
+    assert moves.kept is not None
+    families = [rows for rows in moves.kept.rows for _ in range(rows.count)]
+    if any(rows.values is not None for rows in moves.kept.rows):  # 0, the only value that is declared of answers
+        for rows, total in zip(families, row_sums(moves, values), strict=True):
+            if rows.values is not None and total:
+                raise ContradictingTotals(broken_identity(rows.constraint), field="keep")
+    found = to_grid(moves, values, grid.step)
+    for rows in (families[row] for row in found.moved_totals):
+        if rows.values is not None:
+            raise InvalidParameter(identity_off_grid(rows.constraint, grid.step_text), field="step")
+        if not grid.round_totals:
+            raise InvalidParameter(totals_off_grid(grid.step_text), field="step")
+    return Table(moves.universe, found.integers, count=value, protect=protect, name=name, measure=grid)

@@ -266,7 +266,7 @@ def for_table(plan: Plan, table: Table) -> Plan:
     """The plan with what the kept totals of this table decide. Of the counts it reads these totals, which the release publishes."""
     if table.universe is not plan.facts.universe and table.universe != plan.facts.universe:
         return plan  # refused when a key is bound to it
-    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows], table.measure.moved)
+    return decide_exposure(plan, [rows.totals(table.counts) for rows in plan.facts.kept.rows])
 
 
 def carry_out(

@@ -40,6 +40,7 @@ from holdfast.channels.drawing import BlockGroup, drawing_without_zeros, leaves_
 from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
+from holdfast.exact.formatting import round_figure
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import RULE, zero_cells
 from holdfast.exposure.pins import RULE as PIN_RULE
@@ -52,7 +53,15 @@ from holdfast.publication.history import Earlier, with_earlier
 from holdfast.publication.order import Order
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording import describe
-from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
+from holdfast.wording.answers import (
+    exact_totals_sentence,
+    for_answers_only,
+    for_counts_only,
+    in_steps,
+    mechanism_advice,
+    nobody_warning,
+    rounded_totals_sentence,
+)
 from holdfast.wording.budget import budget_rows, counted_sentences
 from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
@@ -141,7 +150,8 @@ class Plan:
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        two, six = (np.array([float(f"{v**0.5 * self.step:.{digits}g}") for v in variances])[which] for digits in (2, 6))
+        is_bound = self.covariance.cell_basis == "upper bound"
+        two, six = (np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which] for digits in (2, 6))
         rounded = np.where(self.covariance.rough(), two, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False
@@ -309,6 +319,12 @@ class Plan:
         yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
         if kept.identities:
             yield "Always", f"{text['identity']}: true of every data set, exposes nothing"
+        if kept.totals and not facts.measure.on_grid:
+            rounded = facts.measure.round_totals
+            yield (
+                "WARNING" if rounded else "Exact",
+                (rounded_totals_sentence if rounded else exact_totals_sentence)(facts.measure.step_text),
+            )
         yield "Exposed", info.exposed.text
         if kept.zeros.status != "none":
             yield "Zeros", kept.zeros.text
@@ -452,19 +468,18 @@ def prepare(
     return Plan(mechanism, drawing, found, disjoint)
 
 
-def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]], moved: int = 0) -> Plan:
+def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
     """The plan for a table with these totals, one array for each entry of the kept rows: cells that they make 0 are left out of the draw.
 
-    Given:       of answers on a grid, how many of the totals were `moved` to it.
     Guarantees:  a function of the plan and the totals. Parameters of the law, price and what the structure exposes stay as they were.
     """
     facts = plan.facts
-    known, measure = facts.published_totals, facts.measure.with_moved(moved)
+    known = facts.published_totals
     if known is not None:
-        if all(map(np.array_equal, known, totals)) and measure == facts.measure:
+        if all(map(np.array_equal, known, totals)):
             return plan
         raise ContradictingTotals("The plan was made for other totals than those of the table. Make a plan for this table.")
-    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals), measure=measure))
+    channel = replace(plan.drawing.channel, facts=replace(facts, published_totals=tuple(totals)))
     drawing = drawing_without_zeros(plan.mechanism.channel, channel, totals)
     if drawing is not None:
         return replace(plan, drawing=drawing)

@@ -37,6 +37,7 @@ from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import count_of, html_table, shorten
+from holdfast.engines.local import Progress
 from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
@@ -404,11 +405,13 @@ class Publication(Frames):
         simultaneous: bool = True,
         nonnegative: bool = False,
         method: Ask = "auto",
+        progress: Progress | None = None,
     ) -> Intervals:
         """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
-        simultaneous=True all of them hold together with probability `level`, else each does for itself.
+        simultaneous=True all of them hold together with probability `level`, else each does for itself. `progress` is called with
+        (sums done, sums in all).
         """
-        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
+        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative, "progress": progress}
         return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:

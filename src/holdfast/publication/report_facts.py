@@ -23,6 +23,7 @@ from holdfast.channels import Drawing
 from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
 from holdfast.channels.layout import LevelError
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
@@ -153,7 +154,7 @@ def _spread(title: str, found: Floats) -> SpreadFacts:
 
 def level_spread(found: LevelError) -> SpreadFacts:
     """A margin of a level of the budget, as the card has it."""
-    low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
+    low, middle, high = (round_figure(value, 3, is_bound=True) for value in (found.smallest, found.median, found.largest))
     return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 

@@ -20,6 +20,7 @@ from holdfast.channels.covariance import Covariance, ShapeCovariance
 from holdfast.channels.layout import LevelLayout
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Levels
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
@@ -203,14 +204,14 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
     if isinstance(layout, LevelLayout) and isinstance(target, LevelGaussian):
         found = _by_layout(layout, target, universe, level)
         if found is not None:
-            return _round_values(found, 6)
+            return _round_values(found, 6, is_bound=True)
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
-    return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits)
+    return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits, is_bound=plan.covariance.basis == "upper bound")
 
 
-def _round_values(values: Floats, digits: int) -> Floats:
+def _round_values(values: Floats, digits: int, *, is_bound: bool) -> Floats:
     distinct, which = np.unique(values, return_inverse=True)
-    return np.array([float(f"{value:.{digits}g}") for value in distinct])[which]
+    return np.array([value if np.isnan(value) else round_figure(value, digits, is_bound=is_bound) for value in distinct.tolist()])[which]
 
 
 def sum_variances(covariance: Covariance, unit_of: Ints, units: int) -> Floats:

@@ -96,7 +96,7 @@ def _sizes(check: Check, say: Say) -> PageTable:
 
 
 def _plateau(delta: float, epsilon: float) -> tuple[str, str]:
-    return format_deviation(delta), format_deviation(epsilon)
+    return format_deviation(delta, is_bound=True), format_deviation(epsilon, is_bound=True)
 
 
 def _keys(size: str | int) -> str:

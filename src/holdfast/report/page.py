@@ -71,7 +71,7 @@ def is_bounded(card: Card) -> bool:
 def step_of(card: Card) -> str | None:
     """Where the table holds real-valued answers: the step of their grid; None for counts."""
     grid = card.table.grid
-    return None if grid is None else "1" if grid.places == 0 else f"2^-{grid.places}"
+    return None if grid is None else grid.step
 
 
 def wide_factor(card: Card) -> tuple[float, str]:
@@ -84,15 +84,15 @@ def distance(card: Card, value: float) -> str:
     return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
-def moved_text(card: Card) -> str:
-    """Invariants whose true values the grid does not have; nothing where there are none."""
-    moved = measure_of(card.table.grid).moved
-    return say_of(card)("page.moved", count=card.kept.totals, moved=moved) if moved else ""
+def rounded_text(card: Card) -> str:
+    """The sentence that kept totals are rounded; empty where all are exact."""
+    grid = card.table.grid
+    return say_of(card)("page.totals_rounded", step=grid.step) if grid is not None and grid.round_totals else ""
 
 
 def without_noise(card: Card) -> Markup:
     """What a number without noise is, where its standard deviation stands."""
-    return say_of(card)("page.no_noise" if moved_text(card) else "page.exact")
+    return say_of(card)("page.no_noise" if rounded_text(card) else "page.exact")
 
 
 def is_rounded(card: Card) -> bool:
@@ -117,11 +117,17 @@ def names(say: Say, values: Sequence[str], shown: int) -> Markup:
     return some if more <= 0 or not some else say("page.more_names", names=some, more=more)
 
 
-def sd_text(say: Say, value: float | None, zero: str | None = None) -> str:
+def deviation_text(card: Card, value: float) -> str:
+    """A standard deviation other than 0; one that is a proved bound is rounded up."""
+    return format_deviation(value, is_bound=card.expected_error.found == "upper bound")
+
+
+def sd_text(card: Card, value: float | None, zero: str | None = None) -> str:
     """A standard deviation; `zero` says what none is."""
+    say = say_of(card)
     if value is None:
         return say("page.not_known")
-    return format_deviation(value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
+    return deviation_text(card, value) if value else say("page.zero", what=say("page.exact") if zero is None else zero)
 
 
 def error_is_known(card: Card) -> bool:
@@ -196,13 +202,12 @@ def _sums(side: Any) -> str:
 
 def level_rows(card: Card) -> list[tuple[Markup, Markup, str, str]]:
     """For every level and margin that the card tells: level, margin, number of units, standard deviation with its range."""
-    say = say_of(card)
-    return [(name(row.level), name(row.margin), format_number(row.units), _range(say, row)) for row in card.expected_error.levels]
+    return [(name(row.level), name(row.margin), format_number(row.units), _range(card, row)) for row in card.expected_error.levels]
 
 
-def _range(say: Say, row: LevelSpread) -> str:
-    low, middle, high = (sd_text(say, value) for value in (row.smallest, row.median, row.largest))
-    return middle if low == high else say("page.range", middle=middle, low=low, high=high)
+def _range(card: Card, row: LevelSpread) -> str:
+    low, middle, high = (sd_text(card, value) for value in (row.smallest, row.median, row.largest))
+    return middle if low == high else say_of(card)("page.range", middle=middle, low=low, high=high)
 
 
 def revision_text(card: Card) -> Markup | None:

@@ -16,10 +16,11 @@ from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.sizes import size_figure
 from holdfast.report.figures.svg import Figure
-from holdfast.report.frame import PageSection, Say, Tile, capital, code, items, join, name, paragraph, render, table, tag, text
+from holdfast.report.frame import PageSection, Tile, capital, code, items, join, name, paragraph, render, table, tag, text
 from holdfast.report.page import (
     column_names,
     cost_rows,
+    deviation_text,
     disjoint_text,
     distance,
     error_is_known,
@@ -33,12 +34,12 @@ from holdfast.report.page import (
     level_rows,
     list_tells,
     mechanism_text,
-    moved_text,
     names,
     noun,
     nouns,
     release_frame,
     revision_text,
+    rounded_text,
     say_of,
     sd_text,
     sentences,
@@ -105,7 +106,13 @@ def _tiles(card: Card) -> tuple[Tile, ...]:
         Tile(say("report.exposed"), format_number(exposed), _exposed_note(card), exact=True),
     ]
     if typical is not None and not is_suppressed(card):
-        tiles.append(Tile(error_label(card, say(f"report.{which}")), format_deviation(typical), say("report.typical_note")))
+        tiles.append(
+            Tile(
+                error_label(card, say(f"report.{which}")),
+                deviation_text(card, typical),
+                say("report.typical_note"),
+            )
+        )
     return tuple(tiles)
 
 
@@ -153,13 +160,13 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
         return _section("error", heading, paragraph(error.text), figures=figures)
     spread, zero = error.cell_standard_deviation, without_noise(card)
     rows: list[tuple[str, ...]] = [
-        (say(f"report.reach_{which}"), *_reach(card, say, value, zero))
+        (say(f"report.reach_{which}"), *_reach(card, value, zero))
         for which, value in (("smallest", spread.smallest), ("median", spread.median), ("largest", spread.largest))
     ]
     if spread.smallest and spread.largest and spread.smallest > ALIKE * spread.largest:
         rows = rows[1:2]
     if not facts.levels and not facts.margins:
-        rows += [(name(margin.name), *_reach(card, say, margin.standard_deviation, zero)) for margin in error.margins]
+        rows += [(name(margin.name), *_reach(card, margin.standard_deviation, zero)) for margin in error.margins]
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
@@ -184,26 +191,26 @@ def _error_figures(card: Card, facts: ReportFacts) -> list[Figure]:
     ]
 
 
-def _reach(card: Card, say: Say, sd: float | None, zero: str) -> tuple[str, str, str, str]:
+def _reach(card: Card, sd: float | None, zero: str) -> tuple[str, str, str, str]:
     """Standard deviation, and the distances that hold for two thirds and for 95 %: normal quantile 0.968, which is more than that of a
     Laplace law; `wide_factor`; Chebyshev sqrt(20).
     """
     if not sd:
-        return (sd_text(say, sd), "-", "-", "-") if sd is None else (sd_text(say, sd, zero), "0", "0", "0")
+        return (sd_text(card, sd), "-", "-", "-") if sd is None else (sd_text(card, sd, zero), "0", "0", "0")
     two_thirds, wide, least = (distance(card, factor * sd) for factor in (0.9675, wide_factor(card)[0], 4.4722))
-    return sd_text(say, sd), two_thirds, wide, least
+    return sd_text(card, sd), two_thirds, wide, least
 
 
 def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -> PageSection:
-    kept, say, moved = card.kept, say_of(card), moved_text(card)
+    kept, say, rounded = card.kept, say_of(card), rounded_text(card)
     labels = card.table.read_labels()
     phrases, identities = (kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS)
     called = dict(zip(kept.constraints, phrases, strict=True))
     if not kept.totals:
         said = say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none")
     else:
-        which = "report.kept_rounded" if moved else "report.kept_exact"
-        said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), moved=moved)
+        which = "report.kept_rounded" if rounded else "report.kept_exact"
+        said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), rounded=rounded)
     known = names(say, identities, SHOWN_CONSTRAINTS)
     rows = [
         (name(label), name(called.get(constraint, constraint)), format_decimal(total) if isinstance(total, str) else format_number(total))
@@ -318,7 +325,7 @@ def _use(card: Card, facts: ReportFacts) -> PageSection:
         return _section("use", say("report.use_bounded"), items(say(f"report.{line}", **told) for line in ("use_keyed", "use_not_law")))
     unbiased = is_unbiased(card.mechanism.name)
     names_of_lines = (
-        *(("use_exact_rounded" if moved_text(card) else "use_exact",) if totals else ()),
+        *(("use_exact_rounded" if rounded_text(card) else "use_exact",) if totals else ()),
         "use_levels" if card.expected_error.levels else "use_sums" if totals else "use_sums_free",
         *shared,
         "use_ratio",

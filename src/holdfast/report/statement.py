@@ -14,11 +14,12 @@ from markupsafe import Markup
 
 from holdfast.card.card import Card, GrantInfo
 from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
-from holdfast.exact.formatting import format_deviation, format_number, format_parameter
+from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
     PINNED,
     column_names,
+    deviation_text,
     disjoint_text,
     distance,
     distance_rows,
@@ -32,11 +33,11 @@ from holdfast.report.page import (
     is_suppressed,
     list_tells,
     mechanism_text,
-    moved_text,
     names,
     noun,
     release_frame,
     revision_text,
+    rounded_text,
     say_of,
     sentences,
     status_text,
@@ -212,13 +213,13 @@ def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
     if given.counted is not None:
         lines.append(text(given.counted))
-    labels, moved = given.read_labels(), moved_text(card)
+    labels, rounded = given.read_labels(), rounded_text(card)
     phrases = [kept_texts(kept.read_constraints(), labels, kind, say.language) for kind in KINDS]
     constraints, identities = (names(say, said, SHOWN_CONSTRAINTS) for said in phrases)
     if not kept.totals:
         lines.append(say("page.kept_none_suppressed" if is_suppressed(card) else "page.kept_none"))
-    elif moved:
-        lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, moved=moved))
+    elif rounded:
+        lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, rounded=rounded))
     else:
         lines.append(say("statement.kept", count=kept.totals, constraints=constraints))
     if kept.identities:
@@ -256,11 +257,12 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     which = "error_tile" if spread.median else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
     shown, note = (spread.median, "statement.error_note") if spread.median else (spread.largest, "statement.error_note_largest")
-    tiles = [Tile(label, format_deviation(shown), say(note, basis=error.basis))]
+    tiles = [Tile(label, deviation_text(card, shown), say(note, basis=error.basis))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
     if spread.smallest != spread.largest:
-        reach = say("statement.error_range_value", smallest=format_deviation(spread.smallest), largest=format_deviation(spread.largest))
+        low, high = (deviation_text(card, value) for value in (spread.smallest, spread.largest))
+        reach = say("statement.error_range_value", smallest=low, largest=high)
         zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
     return tuple(tiles)

@@ -25,7 +25,7 @@ from holdfast.ledger.embedded import NO_LEDGER
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.mechanisms.subspace import SubspaceMechanism
-from holdfast.publication.answer import declared_grid, on_the_grid
+from holdfast.publication.answer import declared_grid, on_the_grid, read_invariants
 from holdfast.publication.maps import MapRequest, map_request
 from holdfast.publication.order import UNNAMED
 from holdfast.runfiles.checks import check_file, check_source, check_universe, constraints, mechanism_of, written_options
@@ -44,7 +44,7 @@ from holdfast.tables import Declarations, Hierarchy, Table, Universe
 from holdfast.tables.answers import read_answers
 from holdfast.tables.databases import is_url
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.tables.measure import AnswerGrid
+from holdfast.tables.measure import AnswerGrid, reads_bits
 from holdfast.tables.readers import is_table_name, open_source, read_codes, source_name
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
@@ -147,7 +147,8 @@ class Run:
         """The grid of the answers, from what the file says: no answer is looked at."""
         mechanism = self.mechanism
         assert isinstance(mechanism, SubspaceMechanism)
-        return declared_grid(lattice(cells, self.keep), mechanism, said.sensitivity, places=said.places, on_grid=said.on_grid)
+        declared: dict[str, Any] = {"step": said.step, "on_grid": said.on_grid, "round_totals": said.round_totals}
+        return declared_grid(lattice(cells, read_invariants(self.keep, len(cells))), mechanism, said.sensitivity, **declared)
 
     def _read_answers(self, said: AnswerSection) -> Table:
         table, data = said.table, self._data()
@@ -164,7 +165,7 @@ class Run:
             allow_similar_codes=table.allow_similar_codes,
             query=table.query,
             reading=reading,
-            on_grid=said.on_grid,
+            binary=reads_bits(said.step, said.on_grid),
         )
         grid = self._grid(said, cells)
         return on_the_grid(values, lattice(cells, self.keep), grid, value=said.value, protect=said.protect, name=said.name)

@@ -37,7 +37,7 @@ from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_fo
 from holdfast.tables.declarations import MAX_RECORDS, NOBODY
 from holdfast.tables.formats import FORMATS, FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
-from holdfast.tables.measure import MAX_PLACES
+from holdfast.tables.measure import read_step
 from holdfast.tables.sampling import OVER
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding
 
@@ -146,6 +146,14 @@ def _sensitivity(value: object) -> Fraction:
         return Fraction(exact_number()(SENSITIVITY, value))
     except InvalidKey as error:
         refuse(error.message.replace(GOT, show_found(value)))
+
+
+def _step(value: object) -> Fraction:
+    """The step of a grid."""
+    try:
+        return read_step(value)
+    except InvalidParameter as error:
+        refuse(str(error).removeprefix("step "))
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:
@@ -349,8 +357,9 @@ class AnswerSection(Section):
     cells: Annotated[list[str], PlainValidator(_cells, json_schema_input_type=Texts)]
     value: str
     sensitivity: Annotated[Fraction, PlainValidator(_sensitivity, json_schema_input_type=str | int)]
-    places: Annotated[int, Field(ge=0, le=MAX_PLACES)] | None = None
+    step: Annotated[Fraction, PlainValidator(_step, json_schema_input_type=str | int)] | None = None
     on_grid: bool = False
+    round_totals: bool = False
     universe: PathText | None = None
     public: bool = False
     allow_similar_codes: bool = False

@@ -83,20 +83,19 @@ def read_answers(
     allow_similar_codes: bool,
     query: str | None,
     reading: Reading,
-    on_grid: bool,
+    binary: bool,
 ) -> tuple[Universe, list[Fraction]]:
     """The cells, and the value of each, in their order. CONFIDENTIAL values; errors name column and row, and show none.
 
     Given:  the arguments of Table.from_counts. Every cell of a declared universe has a row: nobody knows what the answer of another is.
-            `on_grid`: whether values are multiples of a step, so that floats are what their bits are (`exact_value`).
+            `binary`: whether floats are what their bits are (`exact_value`).
     """
     made: list[_ValueColumn] = []
 
     class Own(_ValueColumn):
-        binary = on_grid
-
         def __init__(self, name: str, source: str) -> None:
             super().__init__(name, source)
+            self.binary = binary
             made.append(self)
 
     with open_source(data, query, reading=reading) as source:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import numbers
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.display import shorten, step_text
 from holdfast.errors import InvalidCount, InvalidParameter, RequestTooLarge
 from holdfast.tables.answers import exact_value
 from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers, exact_total
@@ -24,9 +26,10 @@ Number: TypeAlias = int | Fraction
 """A count, or a value of answers."""
 Neighbours: TypeAlias = Literal["declared", "replace-one", "add-remove"]
 
-MAX_PLACES = 24
-"""Steps of 2^-24 and numbers of steps below 2^62 are decimals of at most 38 digits, which every reader of Parquet knows."""
-_DIGITS = 38
+MOST_DECIMALS, _MOST_UNITS, _DIGITS = 24, 10**19, 38
+"""A step has at most so many decimals, and its digits are below 10^19: fewer than 2^62 steps are decimals of at most 38 digits, which every
+reader of Parquet knows.
+"""
 _DECIMAL = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?")
 """Shorter than what would take long to read: an exponent of some digits stands for any number of them."""
 
@@ -38,10 +41,9 @@ class Measure(ABC):
     number_phrase:         what someone else's file must have as a total.
     whole:                 whether values are whole numbers: ends of intervals are then, too, and a law has a bar for each of them.
     nonnegative:           whether no value is below 0: a total of 0 then makes its cells 0, and totals can pin cells.
-    places:                values are multiples of a step of 2^-places.
+    step:                  values are whole numbers of steps: what one step is worth.
     on_grid:               whether the true values of every data set are such multiples: nothing is rounded, or charged for it.
-    moved:                 how many kept totals are no such multiples, and were rounded: a function of the true totals, which are
-                           published. 0 before they are known.
+    round_totals:          whether kept totals may be rounded to such multiples, as declared. They are exact otherwise.
     """
 
     noun: ClassVar[str]
@@ -49,42 +51,50 @@ class Measure(ABC):
     number_phrase: ClassVar[str]
     whole: ClassVar[bool]
     nonnegative: ClassVar[bool]
-    places: int
+    step: Fraction
     on_grid: bool
-    moved: int
+    round_totals: bool
 
     @property
-    def digest_fields(self) -> tuple[dict[str, int], ...]:
+    def digest_fields(self) -> tuple[dict[str, str], ...]:
         """What labels of streams say about it: part of the stream's format."""
         return ()
 
     @property
-    def step(self) -> Number:
-        """What one step is worth."""
-        return Fraction(1, 2**self.places)
-
-    @property
     def step_text(self) -> str:
-        """As people write it: "1", "2^-10"."""
-        return "1" if self.places == 0 else f"2^-{self.places}"
+        """As people write it: "1", "0.01", "1/16777216"."""
+        return step_text(self.step)
+
+    @cached_property
+    def decimals(self) -> int:
+        """How many decimals values have."""
+        return decimals_of(self.step)
+
+    @cached_property
+    def units(self) -> int:
+        """One step in units of the last decimal."""
+        return int(self.step * 10**self.decimals)
 
     def value(self, steps: Number) -> Number:
         """What so many steps are worth, exactly: a whole number of counts, a fraction of answers."""
         return steps * self.step
 
     def text(self, steps: int) -> str:
-        """The value as a decimal, exact: one of so many places as the grid has."""
-        scaled = str(abs(int(steps)) * 5**self.places).rjust(self.places + 1, "0")
+        """The value as a decimal, exact, with as many decimals as the step has."""
+        scaled = str(abs(int(steps)) * self.units).rjust(self.decimals + 1, "0")
         sign = "-" if steps < 0 else ""
-        return f"{sign}{scaled}" if not self.places else f"{sign}{scaled[: -self.places]}.{scaled[-self.places :]}"
+        return f"{sign}{scaled}" if not self.decimals else f"{sign}{scaled[: -self.decimals]}.{scaled[-self.decimals :]}"
 
     def floats(self, steps: Ints) -> NDArray[np.float64]:
-        """The values as doubles: exact up to 2^53 steps, and beyond to the nearest."""
-        return np.ldexp(np.asarray(steps, dtype=np.float64), -self.places)
+        """The nearest doubles to the values: they print as the decimals that were published."""
+        numerator, denominator = self.step.numerator, self.step.denominator
+        if float(denominator) == denominator and numerator * int(np.abs(steps).max(initial=0)) <= 2**53:
+            return np.asarray(steps, dtype=np.float64) * numerator / denominator  # one operation rounds, the last
+        return np.array([float(int(entry) * self.step) for entry in np.ravel(steps)]).reshape(np.shape(steps))
 
     def steps(self, text: str) -> int:
         """Read what `text` wrote; raise ValueError for anything else."""
-        found = int(text.replace(".", "", 1)) // 5**self.places if _DECIMAL.fullmatch(text) else 0
+        found = int(text.replace(".", "", 1)) // self.units if _DECIMAL.fullmatch(text) else 0
         if self.text(found) != text:
             raise ValueError("not a value of this grid")
         return found
@@ -117,10 +127,6 @@ class Measure(ABC):
         """The grid of real-valued answers; raise InvalidParameter, for this reason, if there is none."""
         raise InvalidParameter(why)
 
-    def with_moved(self, moved: int) -> Self:
-        """The same once it is known how many kept totals were rounded."""
-        return self
-
 
 @dataclass(frozen=True)
 class Counts(Measure):
@@ -129,8 +135,14 @@ class Counts(Measure):
     noun = published_noun = "count"
     number_phrase = "whole number"
     whole = nonnegative = on_grid = True
-    places = moved = 0
-    step = 1
+    round_totals = False
+    step = Fraction(1)
+
+    def value(self, steps: Number) -> Number:
+        return steps
+
+    def floats(self, steps: Ints) -> NDArray[np.float64]:
+        return np.asarray(steps, dtype=np.float64)
 
     def steps(self, text: str) -> int:
         return int(text)  # however it is written: `verify` compares the bytes of the file, and says so
@@ -151,15 +163,37 @@ class Counts(Measure):
 COUNTS = Counts()
 
 
-def check_on_grid(on_grid: object) -> None:
+def check_flag(value: object, name: str) -> None:
     """Only True and False: "no" would count as yes."""
-    if not isinstance(on_grid, bool):
-        raise InvalidParameter(f"on_grid must be True or False. Got {type(on_grid).__name__}.", field="on_grid")
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{name} must be True or False. Got {type(value).__name__}.", field=name)
+
+
+def read_step(given: object) -> Fraction:
+    """The step of a grid as an exact number; raise InvalidParameter if there is no such grid."""
+    step = exact_value(given) if not isinstance(given, float) else None
+    if step is None or step <= 0 or (decimals := decimals_of(step)) > MOST_DECIMALS or step * 10**decimals >= _MOST_UNITS:
+        raise InvalidParameter(
+            f'step must be a decimal above zero as text, such as "0.01", or a fraction that is one, such as "1/1024", of at most '
+            f"{MOST_DECIMALS} decimals. Got {shorten(repr(given))}.",
+            field="step",
+        )
+    return step
+
+
+def reads_bits(step: Fraction | None, on_grid: bool) -> bool:
+    """Whether a double is the fraction that its bits are: a multiple of 2^-20 may have more digits than its shortest decimal."""
+    return on_grid and (step is None or step.denominator & (step.denominator - 1) == 0)
+
+
+def decimals_of(value: Fraction) -> int:
+    """How many decimals the number has; more than any step where they do not end."""
+    return next((places for places in range(MOST_DECIMALS + 1) if 10**places % value.denominator == 0), MOST_DECIMALS + 1)
 
 
 @dataclass(frozen=True)
 class AnswerGrid(Measure):
-    """Real-valued answers: values are whole numbers of steps of 2^-places, so that no bit of a float is published.
+    """Real-valued answers: values are whole numbers of steps, written as decimals, so that no bit of a float is published.
 
     l1, l2_squared:  the sensitivity of the answers, in values: the l1 distance, or the SQUARE of the l2 distance, of the answers of two
                      neighbours at most. One of the two: that which decides the noise.
@@ -170,19 +204,15 @@ class AnswerGrid(Measure):
     number_phrase = "number, such as 0.25 or 1/3,"
     whole = nonnegative = False
 
-    places: int
+    step: Fraction
     l1: Fraction | None = None
     l2_squared: Fraction | None = None
     neighbours: Neighbours = "declared"
     on_grid: bool = False
-    moved: int = 0
+    round_totals: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.places, bool) or not isinstance(self.places, int) or not 0 <= self.places <= MAX_PLACES:
-            raise InvalidParameter(
-                f"places must be a whole number from 0 to {MAX_PLACES}: values are then multiples of 2^-places. Got {self.places!r}.",
-                field="places",
-            )
+        object.__setattr__(self, "step", read_step(self.step))
         if self.l1 is not None and self.l2_squared is not None:
             raise InvalidParameter("A grid has one sensitivity, that of the noise: l1 or l2_squared. Give one of the two.")
         for name in ("l1", "l2_squared"):
@@ -198,23 +228,23 @@ class AnswerGrid(Measure):
             object.__setattr__(self, name, Fraction(value))
         if self.neighbours not in get_args(Neighbours):
             raise InvalidParameter(f"neighbours must be one of {', '.join(map(repr, get_args(Neighbours)))}. Got {self.neighbours!r}.")
-        check_on_grid(self.on_grid)
-        if self.on_grid and self.moved:
-            raise InvalidParameter("Where all answers are on the grid no invariant is rounded.")
+        check_flag(self.on_grid, "on_grid")
+        check_flag(self.round_totals, "round_totals")
+        if self.on_grid and self.round_totals:
+            raise InvalidParameter(
+                "on_grid says that nothing is rounded, round_totals that kept totals are. Give one of the two.", field="round_totals"
+            )
 
     @property
-    def digest_fields(self) -> tuple[dict[str, int], ...]:
-        return ({"grid": self.places},)
-
-    def with_moved(self, moved: int) -> Self:
-        return replace(self, moved=moved)
+    def digest_fields(self) -> tuple[dict[str, str], ...]:
+        return ({"grid": str(self.step)},)
 
     def check(self, steps: Ints) -> None:
         if np.any(steps <= -COUNT_LIMIT) or np.any(steps >= COUNT_LIMIT):
-            raise RequestTooLarge(f"An answer is 2^62 steps of {self.step_text} or more away from 0. Use fewer places.")
+            raise RequestTooLarge(f"An answer is 2^62 steps of {self.step_text} or more away from 0. Use a larger step.")
         if exact_total(np.abs(steps)) >= COUNT_LIMIT:
             raise RequestTooLarge(
-                f"All answers together are 2^62 steps of {self.step_text} or more, so that sums could overflow. Use fewer places."
+                f"All answers together are 2^62 steps of {self.step_text} or more, so that sums could overflow. Use a larger step."
             )
 
     def as_grid(self, why: str) -> AnswerGrid:
@@ -238,12 +268,12 @@ class AnswerGrid(Measure):
         import pyarrow as pa
 
         exact = decimal.Context(prec=_DIGITS)
-        numbers = [decimal.Decimal(step * 5**self.places).scaleb(-self.places, exact) for step in steps.tolist()]
+        numbers = [decimal.Decimal(step * self.units).scaleb(-self.decimals, exact) for step in steps.tolist()]
         values = numbers if known is None else [number if shown else None for number, shown in zip(numbers, known, strict=True)]
-        return pa.array(values, pa.decimal128(_DIGITS, self.places))
+        return pa.array(values, pa.decimal128(_DIGITS, self.decimals))
 
     def read_column(self, column: Any) -> Any:
         import pyarrow as pa
 
-        given = column.cast(pa.decimal128(_DIGITS, self.places)).to_pylist()
+        given = column.cast(pa.decimal128(_DIGITS, self.decimals)).to_pylist()
         return pa.chunked_array([pa.array([None if value is None else self.steps(f"{value:f}") for value in given], pa.int64())])

@@ -30,7 +30,7 @@ from holdfast.publication.listings import kept_header
 from holdfast.publication.publication import Publication
 from holdfast.tables import Table, Universe
 from holdfast.tables.answers import read_answers
-from holdfast.tables.measure import Measure, Number
+from holdfast.tables.measure import Measure, Number, reads_bits
 from holdfast.tables.readers import find_columns, open_source
 from holdfast.tables.text_files import Reading
 
@@ -126,7 +126,7 @@ def _of_file(path: Path, header: list[str], card: Card, measure: Measure) -> tup
         table = Table.from_counts(path, cells=codes, count=others[0], allow_similar_codes=True, allow_total_names=True)
         return table.universe, table.counts
     plain: dict[str, Any] = {"universe": None, "public": False, "hierarchies": None, "allow_similar_codes": True, "query": None}
-    universe, values = read_answers(path, codes, others[0], reading=Reading(), on_grid=measure.on_grid, **plain)
+    universe, values = read_answers(path, codes, others[0], reading=Reading(), binary=reads_bits(measure.step, measure.on_grid), **plain)
     return universe, np.array(values, dtype=object)
 
 
@@ -143,7 +143,7 @@ def _number_totals(rows: Iterable[TotalRow]) -> dict[tuple[str, str, int], Numbe
 def _kept_totals(numbers: Numbers, moves: Lattice, kept: Kept, measure: Measure) -> list[TotalRow]:
     """The kept totals of another table of the same cells: only totals are looked at, so a confidential table may be given."""
     families = [rows for rows in kept.rows if rows.kind == "kept"]
-    steps = numbers if measure.whole else to_grid(moves, numbers.tolist(), measure.places).integers
+    steps = numbers if measure.whole else to_grid(moves, numbers.tolist(), measure.step).integers
     totals = ((rows, place, int(total)) for rows in families for place, total in enumerate(rows.totals(steps)))
     return [(rows.constraint, rows.name(place), measure.value(total)) for rows, place, total in totals]
 

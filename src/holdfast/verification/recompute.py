@@ -60,7 +60,6 @@ ONLY_SIGNED = (
     "table.universe",
     "table.hierarchies.levels",
     "table.labels",
-    "table.grid.moved",
     "kept.revision",
     "software",
     "sampler.groups.chain.lag",
@@ -69,7 +68,7 @@ ONLY_SIGNED = (
 )
 """Fields that follow from nothing else in the folder (of table.universe: whether the list was declared or given with the table). The pages
 show most of them; a forger who changes a field and regenerates the pages is caught only by a signature. docs/releases.md has this list."""
-DECLARED = ("table.grid.l1", "table.grid.l2_squared", "table.grid.neighbours", "table.grid.on_grid")
+DECLARED = tuple(f"table.grid.{name}" for name in ("l1", "l2_squared", "neighbours", "on_grid", "round_totals"))
 """Fields of real-valued answers that the promise is computed from and no file of the folder shows. A change of one alone is noticed, since
 the promise then does not follow; changed with the budget they make another release, of the same noise and a better promise."""
 
@@ -230,8 +229,6 @@ def recompute(folder: Folder, universe: Universe, counts: Ints, published: Bools
             raise InvalidParameter(f"The public column {name!r} has {len(values)} values for {len(cells)} cells.")
     declared = (said.protect, said.max_records, said.count, said.name)
     facts = Facts(lattice(cells, constraints), constraints, *declared, columns=columns, measure=measure_of(said.grid), over=said.over)
-    if facts.measure.moved > card.kept.totals:
-        raise InvalidParameter("More invariants were rounded to the grid than there are.")
     mechanism = mechanism_class(card.mechanism.name).from_parameters(card.mechanism.parameters)
     chains = [Said(c.lag, c.median_meeting, c.largest_meeting) for group in card.sampler.groups if (c := group.chain) is not None]
     if mechanism.publishes_cells:  # what the totals make 0 takes no noise

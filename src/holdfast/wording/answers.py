@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from holdfast.card.parts import AnswersInfo
+from holdfast.display import step_text
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.tables.measure import Neighbours
 from holdfast.wording.budget import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, asked_sentence, factor, reach_sentences, steps_phrase
+from holdfast.wording.catalogue import Sentences
 from holdfast.wording.exposure import named_sentences
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
@@ -33,7 +35,8 @@ def answers_info(guarantee: Guarantee) -> AnswersInfo:
     answers = guarantee.answers
     assert answers is not None
     return AnswersInfo(
-        places=answers.places,
+        step=step_text(answers.step),
+        norm=answers.norm,
         sensitivity=format_exact(answers.sensitivity),
         reach=answers.reach,
         on_grid=answers.on_grid,
@@ -67,7 +70,7 @@ def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool)
         _promise(guarantee, lead),
         reach_sentences(guarantee),
         *_not_protected(guarantee, whole),
-        "The noise follows its stated law exactly, and no published number has more bits than the grid.",
+        "The noise follows its stated law exactly, and no published number has more digits than the step.",
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
         WEAKER if guarantee.relation.same_totals else "",
@@ -121,9 +124,8 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
     if exposed.cells:
         fixed = "1 answer, which is" if exposed.cells == 1 else f"{exposed.cells:,} answers, which are"
         cells = [f"They fix {fixed} published without noise.", *(named_sentences(exposed.names, exposed.cells) if whole else [])]
-    rounded = "" if guarantee.answers is None or guarantee.answers.on_grid else ", rounded where the grid does not have their values,"
     return [
-        f"The invariants{rounded} are published without noise, and neither they nor what follows from them is protected.",
+        "The invariants are published without noise, and neither they nor what follows from them is protected.",
         *cells,
         f"If a {protected}'s data change an invariant, everyone sees that it changed.",
         *last,
@@ -203,10 +205,29 @@ def declared_neighbours(norm: str) -> str:
     )
 
 
-def moved_totals_sentence(rows: int, step: str) -> str:
-    """A warning: invariants that no multiples of the step have."""
-    which, they, them = ("1 invariant has a value", "it is", "it") if rows == 1 else (f"{rows} invariants have values", "they are", "them")
+def rounded_totals_sentence(step: str) -> str:
+    """What kept totals are where they are declared to be rounded: the one sentence of plan, screen and pages."""
+    return Sentences()("page.totals_rounded", step=step)
+
+
+def exact_totals_sentence(step: str) -> str:
+    """What a plan says of kept totals before they are known."""
+    return f"Each kept total must be a multiple of {step}; a release with any other is refused."
+
+
+def totals_off_grid(step: str) -> str:
+    """Why answers are refused: some kept totals are no totals of multiples of the step."""
     return (
-        f"{which} that no multiples of {step} have: {they} kept as rounded to the grid. To keep {them} exactly, give the answers in "
-        "smaller units, such as thousandths, in which all are whole numbers, and say so with on_grid."
+        f"The kept totals are no totals of multiples of {step}, so that they cannot be kept exactly. Use a smaller step, or "
+        "declare round_totals: then totals are rounded, and every page says so."
     )
+
+
+def broken_identity(constraint: str) -> str:
+    """Why answers are refused that do not have what is declared of every data set."""
+    return f"The answers do not have the value 0 that is declared of {constraint}. Correct the answers, or the constraint."
+
+
+def identity_off_grid(constraint: str, step: str) -> str:
+    """Why a grid is refused on which kept totals were rounded so that an identity no longer holds."""
+    return f"With kept totals rounded to multiples of {step}, {constraint} is no longer 0, as declared. Use a smaller step."

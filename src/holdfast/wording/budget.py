@@ -17,7 +17,7 @@ from flint import arb
 
 from holdfast.card.parts import AskedInfo
 from holdfast.channels import Facts
-from holdfast.display import count_of
+from holdfast.display import count_of, step_text
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.formatting import format_exact, format_given, format_short, format_up
 from holdfast.privacy.guarantee import Guarantee
@@ -60,7 +60,7 @@ def budget_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
         rows.append((f"one {guarantee.protect}", f"no {guarantee.protect} can change alone"))
     elif asked is None or asked_phrase(asked, guarantee) != f"{person} for {_one(guarantee)}":  # else it would be said twice
         rows.append((f"one {guarantee.protect}", str(person)))
-    unit = "unit" if guarantee.answers is None else f"step of {step_phrase(guarantee.answers.places)}, a unit"
+    unit = "unit" if guarantee.answers is None else f"step of {step_text(guarantee.answers.step)}, a unit"
     rows.append((f"one {unit} of {guarantee.distance.distance}", str(guarantee.per_distance())))
     if guarantee.secret_differs:
         rows.append((f"smallest secret, {_measure(guarantee, guarantee.smallest_secret)}", str(guarantee.per_smallest_secret())))
@@ -91,11 +91,6 @@ def budget_why(guarantee: Guarantee) -> str:
     return f"{why}{f'; the smallest secret is {secret}' if guarantee.secret_differs else ''}."
 
 
-def step_phrase(places: int) -> str:
-    """One step of a grid."""
-    return "1" if places == 0 else f"2^-{places}"
-
-
 def steps_phrase(steps: int | Fraction, is_squared: bool) -> str:
     """A distance on the grid: "1 step", "1,200 squared steps"."""
     return f"{steps:,} {'squared ' if is_squared else ''}step{'' if steps == 1 else 's'}"
@@ -112,7 +107,7 @@ def reach_sentences(guarantee: Guarantee) -> str:
     far = f"{format_short(answers.sensitivity)} in {squared}{guarantee.distance.distance}"
     first = f"The publisher states that one {guarantee.protect} moves the answers by at most {far}"
     rounded = "" if answers.on_grid else ", rounding included"
-    steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_phrase(answers.places)}{rounded}"
+    steps = f"on the grid this is at most {steps_phrase(answers.reach, is_squared)} of {step_text(answers.step)}{rounded}"
     if answers.replacing == answers.reach:
         return f"{first}; {steps}."
     return f"{first}; {steps}. One {guarantee.protect} replaced by another is {answers.replacing:,} {squared}steps: a ledger charges that."
@@ -205,9 +200,9 @@ def _whom(per: str | None) -> str:
 
 def _quality(found: AllocationFacts) -> str:
     what = {"targets": "rho", "sum": "sum of variances"}.get(found.goal, "largest variance")
-    over, equal = 100 * (found.within - 1), found.equal_shares
+    over, equal = 100 * (Fraction(repr(found.within)) - 1), found.equal_shares
     beside = "equal shares do as well." if f"{equal:.3g}" == "1" else f"equal shares have one {equal:.3g} times as large."
-    return f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; {beside}"
+    return f"no other shares of these margins have a {what} more than {format_up(max(over, Fraction(1, 10)), 2)} % lower; {beside}"
 
 
 def _name(name: str | Sequence[str]) -> str:

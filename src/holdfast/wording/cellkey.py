@@ -12,7 +12,7 @@ from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_exact, format_short
+from holdfast.exact.formatting import format_exact, format_short, format_up
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.wording.cellkey_losses import (
     ONE_ANSWER,
@@ -95,6 +95,11 @@ def noise_sentence(noise: KeyedNoise) -> str:
     )
 
 
+def _bound(value: Fraction | float) -> str:
+    """A proved bound, to six digits and rounded up."""
+    return format_up(Fraction(value), 6)
+
+
 def check_sentences(check: Check) -> list[str]:
     """What a check says: first that the table of a design misses its target."""
     missed = [] if check.missed is None else [missed_sentence(check.missed)]
@@ -108,10 +113,10 @@ def check_screen(check: Check) -> str:
         f"Table      counts {table.first} to {table.last}{' and above' if table.repeat else ''}, {table.key_size} keys; "
         f"published values from {table.lowest_result}",
         f"Worst pair counts {check.worst} and {check.worst + 1}",
-        f"Plateau    delta = {losses.plateau:.6g} from epsilon = {losses.plateau_epsilon:.6g} on: no epsilon gets below it",
+        f"Plateau    delta = {_bound(losses.plateau)} from epsilon = {_bound(losses.plateau_epsilon)} on: no epsilon gets below it",
     ]
     if zero_delta is not None:
-        lines.append(f"Zeros      delta = {zero_delta:.6g} between counts 0 and 1, whatever epsilon")
+        lines.append(f"Zeros      delta = {_bound(zero_delta)} between counts 0 and 1, whatever epsilon")
     lines += [f"  {_row_line(row)}" for row in check.rows[:12]]
     if len(check.rows) > 12:
         lines.append(f"  and {count_of(len(check.rows) - 12, 'more row')}")
@@ -127,7 +132,7 @@ def key_size_text(size: SizeFigures) -> str:
     """What rounding to so many keys does."""
     if size.lost:
         return f"too few, {count_of(size.lost, 'noise value')} would be lost"
-    return f"plateau delta = {size.plateau:.6g} from epsilon = {size.plateau_epsilon:.6g} on"
+    return f"plateau delta = {_bound(size.plateau)} from epsilon = {_bound(size.plateau_epsilon)} on"
 
 
 def gap_sentence(fine: str, coarse: str, cells: int, unequal: int, largest: int, mean: Fraction) -> str:
@@ -203,8 +208,8 @@ def design_screen(made: DesignCheck) -> str:
     lines = [
         f"Asked      epsilon = {made.epsilon}, delta = {made.delta}",
         f"Noise      from -{made.D} to {made.D}, variance {made.variance:.9g}, for counts of at least {made.D}",
-        f"Reached    delta = {made.delta_reached:.6g} at epsilon = {made.epsilon}, before rounding to keys",
-        f"With keys  delta = {made.delta_of_table:.6g} at epsilon = {made.epsilon}, in the table with {made.key_size} keys"
+        f"Reached    delta = {_bound(made.delta_reached)} at epsilon = {made.epsilon}, before rounding to keys",
+        f"With keys  delta = {_bound(made.delta_of_table)} at epsilon = {made.epsilon}, in the table with {made.key_size} keys"
         + ("" if made.check.missed is None else ": ABOVE WHAT WAS ASKED"),
         f"Best gamma {_other_text(made.best)}",
         f"Smallest D {_other_text(made.smallest)}",
@@ -219,4 +224,4 @@ def design_screen(made: DesignCheck) -> str:
 
 def _other_text(other: OtherNoise) -> str:
     how = "" if other.gamma is None else f", gamma = {other.gamma}, by numbers"
-    return f"from -{other.D} to {other.D}{how}: variance {other.variance:.6g}, delta = {other.delta:.6g}"
+    return f"from -{other.D} to {other.D}{how}: variance {other.variance:.6g}, delta = {_bound(other.delta)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.channels.layout import LevelError
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_three
+from holdfast.exact.formatting import format_deviation, format_number, round_figure
 from holdfast.mechanisms.registry import MECHANISMS
 
 
@@ -59,17 +59,16 @@ def error_sentences(
                 f"take too long.{exact}"
             )
         return f"No noise is added: counts that the kept totals do not fix are left out.{exact}"
-    spread = f" ({format_three(smallest)} to {format_three(largest)})" if smallest != largest else ""
     cells = count_of(f"{not_estimated:,}", "cell")
     missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
-    most = "at most " if basis == "upper bound" else "about " if rough else ""
+    is_bound = basis == "upper bound"
+    most = "at most " if is_bound else "about " if rough else ""
+    low, middle, high = (format_number(round_figure(value, 3, is_bound=is_bound)) for value in (smallest, median, largest))
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if median:
-        size = f"{most}{format_three(median)} for a typical cell{spread}"
+        size = f"{most}{middle} for a typical cell{f' ({low} to {high})' if smallest != largest else ''}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
-        size = (
-            f"0 for half of the cells or more, and {'' if basis == 'upper bound' else 'up to '}{most}{format_three(largest)} for the others"
-        )
+        size = f"0 for half of the cells or more, and {'' if is_bound else 'up to '}{most}{high} for the others"
     exact = f" Kept totals have no {what}." if kept else ""
     return f"The {what} of a released {noun} averages to zero; its standard deviation is {size}.{missing}{exact}{apart}"
 
@@ -81,10 +80,10 @@ def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
 
 
 def level_lines(levels: Sequence[LevelError]) -> Iterator[str]:
-    """A small table: standard deviation of every level and margin."""
+    """A small table: a proved bound of the standard deviation of every level and margin."""
     if not levels:
         return
-    rows = [("level", "margin", "units", "standard deviation"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    rows = [("level", "margin", "units", "standard deviation, at most"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
@@ -93,6 +92,5 @@ def level_lines(levels: Sequence[LevelError]) -> Iterator[str]:
 def _spread(found: LevelError) -> str:
     if found.largest == 0:
         return "0, exact"
-    if f"{found.smallest:.3g}" == f"{found.largest:.3g}":
-        return f"{found.largest:.3g}"
-    return f"{found.median:.3g} ({found.smallest:.3g} to {found.largest:.3g})"
+    low, middle, high = (format_deviation(value, is_bound=True) for value in (found.smallest, found.median, found.largest))
+    return high if low == high else f"{middle} ({low} to {high})"

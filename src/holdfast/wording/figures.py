@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Protocol
 
-from holdfast.exact.formatting import format_percent, format_published, format_three, format_tick
+from holdfast.exact.formatting import format_percent, format_published, format_three, format_tick, format_up
 from holdfast.wording.catalogue import Sentences
 
 TOTAL = "whole table"
@@ -276,7 +277,8 @@ def noise_text(
     """
     zero = format_percent(math.fsum(p for k, p in law if k == 0))
     if draws is None:
-        told = [say("figures.noise_law_within", within=format_percent(most_off)) if most_off else say("figures.noise_law")]
+        within = f"{format_up(100 * Fraction(most_off), 2)}\u00a0%"
+        told = [say("figures.noise_law_within", within=within) if most_off else say("figures.noise_law")]
         told.append(say("figures.noise_zero", zero=zero))
     else:
         told = [say("figures.noise_draws", draws=draws, zero=zero, error=format_percent(error))]

@@ -58,8 +58,9 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "cells": "The columns whose codes name an answer.",
         "value": "The column of answers: decimals, fractions or whole numbers, read exactly.",
         "sensitivity": "How far one person can move the answers, exact: l1 distance for Laplace noise, l2 distance for Gaussian noise.",
-        "places": "Values are published as multiples of 2^-places; left out, as few places as rounding needs.",
+        "step": 'Values are published as multiples of this step, such as "0.01"; left out, a power of ten that rounding hardly moves.',
         "on_grid": "The answers of every data set are such multiples: nothing is rounded.",
+        "round_totals": "Kept totals may be rounded to such multiples; otherwise other totals are refused.",
         **_WHAT_CELLS_ARE,
     },
     "hierarchies": {

@@ -201,6 +201,40 @@ class TestRows:
         assert fields(found)["rows"] == []
 
 
+class TestVerdict:
+    """The first line says what the figures come to."""
+
+    @staticmethod
+    def first_line(*given: Any, **named: Any) -> str:
+        found = diagnose(*given, **named)
+        line = str(found).splitlines()[0]
+        assert line == f"Verdict    {found.verdict}"
+        assert found.verdict in found.to_html()
+        return line
+
+    def test_chains_that_meet(self) -> None:
+        named: dict[str, Any] = {"kernels": ["line_gibbs"], **FEW}
+        (row,) = diagnose(UNIVERSE, MARGINS, LAPLACE, **named).rows
+        assert row.steps is not None
+        sweeps = row.steps // row.steps_per_sweep
+        line = self.first_line(UNIVERSE, MARGINS, LAPLACE, **named)
+        assert f"Chains come to their law: take line_gibbs for {sweeps} sweep" in line
+        assert line.endswith(f"This is an estimate from {FEW['pairs']} pairs each.")
+
+    def test_chains_that_do_not(self) -> None:
+        given = UNIVERSE, MARGINS, hf.GeneralizedLaplace(epsilon="1/10", per="distance")
+        line = self.first_line(*given, pairs=20, most_sweeps=5, kernels=["metropolis"])
+        assert "No chain can be recommended for" in line
+        assert line.endswith("no bound was obtained.")
+
+    def test_nothing_to_do(self) -> None:
+        assert "Nothing is left for a chain" in self.first_line(UNIVERSE, [], LAPLACE, **FEW)
+
+    def test_pairs_at_another_lag_that_take_longer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(DiagnosisRow, "warning", "at a lag of 1 sweep a pair took longer")
+        assert "Doubtful: line_gibbs for" in self.first_line(UNIVERSE, MARGINS, LAPLACE, kernels=["line_gibbs"], **FEW)
+
+
 class TestNoBound:
     def test_pairs_that_do_not_meet(self) -> None:
         """Five steps are too few for metropolis at this epsilon. Then the lag is the cap and the curve the share of pairs that are left."""

@@ -106,6 +106,7 @@ FIELDS: dict[str, Any] = {
     "most_sweeps": 10_000,
     "status": "estimated",
     "text": "Estimated, not proved.",
+    "verdict": "Chains come to their law: take line_gibbs for 40 sweeps.",
     "together": {"blocks": 3, "eta": "9/200", "added_delta": "0.103", "text": "eta = 0.045 for 3 blocks together."},
     "rows": [a_row("metropolis", 9000), a_row("line_gibbs", 40), censored("other")],
 }

@@ -92,7 +92,7 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
         keep=shaped.invariants,
         names=shaped.names,
         mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
-        places=0,
+        step="1",
         key=hf.NoiseKey.for_tests("release"),
         allow_exposed=1,
     )
@@ -106,7 +106,7 @@ def test_a_release_on_the_grid_keeps_the_total_and_its_promise_is_that_of_plain_
         people,
         keep=[[0, 0, 0, 0, 1]],
         mechanism=hf.ExtendedGaussian(epsilon="1/2", delta="1e-6"),
-        places=0,
+        step="1",
         key=hf.NoiseKey.for_tests("p"),
         allow_exposed=1,
     )

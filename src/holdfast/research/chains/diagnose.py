@@ -26,6 +26,7 @@ from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
 from holdfast.chains.meeting import Progress, TotalVariationCurve, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
+from holdfast.display import count_of
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
 from holdfast.exact.formatting import format_exact, format_up
 from holdfast.exact.parameters import exact_integer
@@ -148,7 +149,7 @@ class DiagnosisRow:
             return None
         for curve in self.others:
             meetings, longest = curve.meetings, int(curve.meetings.coupled_steps.max())
-            at = f"at a lag of {self.sweeps_of(meetings.lag):,} sweeps"
+            at = f"at a lag of {count_of(f'{self.sweeps_of(meetings.lag):,}', 'sweep')}"
             if meetings.unmet:
                 within = meetings.most // self.steps_per_sweep
                 return f"{at} {meetings.unmet:,} of {meetings.pairs:,} pairs did not meet within {within:,} sweeps"
@@ -246,6 +247,21 @@ class Diagnosis:
         """Whether for every shape of blocks some kernel gave a bound."""
         return all(any(row.part is part and row.problem is None for row in self.rows) for part in self.parts)
 
+    @property
+    def verdict(self) -> str:
+        """What the figures come to, in one sentence."""
+        if not self.parts:
+            return self.together().text
+        best = [min((r for r in self.rows if r.part is part and r.steps), key=_sweeps, default=None) for part in self.parts]
+        if unknown := [part.label for part, row in zip(self.parts, best, strict=True) if row is None]:
+            return f"No chain can be recommended for {'; '.join(unknown)}: no bound was obtained."
+        several = len(self.parts) > 1
+        found = [row for row in best if row is not None]
+        runs = [f"{row.kernel} for {count_of(f'{_sweeps(row):,}', 'sweep')}{f' on {row.part.label}' * several}" for row in found]
+        if any(row.warning for row in found):
+            return f"Doubtful: {'; '.join(runs)} would do, but pairs at another lag took longer. See the warnings."
+        return f"Chains come to their law: take {'; '.join(runs)}. This is an estimate from {self.pairs:,} pairs each."
+
     def together(self) -> TogetherFacts:
         """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
         if not self.parts:
@@ -287,6 +303,7 @@ class Diagnosis:
             most_sweeps=self.most_sweeps,
             status="estimated",
             text=ESTIMATED,
+            verdict=self.verdict,
             together=self.together(),
             rows=tuple(row.facts(epsilon) for row in self.rows),
         )
@@ -302,6 +319,7 @@ class Diagnosis:
         return "\n".join(
             [
                 *([CONFIDENTIAL] if self.confidential else []),
+                f"Verdict    {found.verdict}",
                 f"Table      {found.table.cells:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
                 f"Kept       {'; '.join(found.kept_texts) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
@@ -400,6 +418,11 @@ def diagnose(
     rows = tuple(_row(part, name, pairs, most_sweeps, len(runs), progress) for part, name in runs)
     confidential = channel.target.reads is not Reads.NOTHING
     return Diagnosis(channel.facts, mechanism, pairs, most_sweeps, confidential, parts, rows)
+
+
+def _sweeps(row: DiagnosisRow) -> int:
+    """The recommended sweeps of a row that has some."""
+    return (row.steps or 0) // row.steps_per_sweep
 
 
 def _epsilon(mechanism: Mechanism) -> Fraction | None:

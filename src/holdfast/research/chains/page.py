@@ -17,7 +17,7 @@ from holdfast.card.parts import Settings
 from holdfast.exact.formatting import format_deviation, format_number, format_power
 from holdfast.report.figures import svg as draw
 from holdfast.report.frame import PageFigure, PageTable, Say, name, render, tag, text
-from holdfast.report.page import mechanism_text, names
+from holdfast.report.page import mechanism_text, names, sentences
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 12, 170
 END, BASE = draw.WIDTH - RIGHT, TOP + PLOT
@@ -256,6 +256,7 @@ class ChainsFacts:
     most_sweeps: int
     status: str
     text: str
+    verdict: str
     together: TogetherFacts
     rows: tuple[RowFacts, ...]
 
@@ -305,7 +306,7 @@ def diagnosis_facts(found: ChainsFacts, say: Say) -> DiagnosisFacts:
     bounded = [row for row in rows if row.problem is None]
     moved = [row for row in rows if row.movement is not None]
     return DiagnosisFacts(
-        what=say("diagnosis.what_confidential" if found.confidential else "diagnosis.what"),
+        what=sentences((tag("strong", found.verdict), say("diagnosis.what_confidential" if found.confidential else "diagnosis.what"))),
         given=_settings_rows(found, say),
         found=_diagnosis_table(bounded, say) if bounded else None,
         without_bound=tuple(text(f"{row.kernel}, {row.block}: {row.problem}") for row in rows if row.problem is not None),
