@@ -66,7 +66,7 @@ class TestPlan:
         assert price == {
             **{"dataset": "towns", "protect": "person", "currency": "epsilon"},
             **numbers,
-            **{"problem": None, "resumable": False, "begun": False},
+            **{"problem": None, "resumable": False, "begun": False, "others": []},
         }
 
     def test_says_where_it_would_not_be_enough(self, run: Callable[..., Ran]) -> None:

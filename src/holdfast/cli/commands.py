@@ -360,7 +360,7 @@ def release(
         print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['text']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["text"])
     print(describe(made.guarantee))
-    print(charged_sentence(entry, None if account is None else account.open_ledger().balance(run.dataset)))
+    print(charged_sentence(entry, [] if account is None else account.open_ledger().account(run.dataset).balances()))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 
