@@ -24,6 +24,7 @@ from holdfast.publication.order import KeptRow, Order
 from holdfast.publication.plan import Plan, exposed_info
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.ledger import recorded_sentence
+from holdfast.wording.warnings import key_warnings, limit_warnings
 
 MAX_CHANGED = 100
 """Changed totals of a revision that are listed; all are counted."""
@@ -53,9 +54,11 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     can say. `verify` makes it again from a folder. Software versions are those when the release began.
     """
     info = plan.info
+    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or not about.private)
     return Card(
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
+        warnings=(*key_warnings(about.private), *info.warnings, *limits),
         table=_table_info(plan),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),

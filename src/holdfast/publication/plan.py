@@ -30,6 +30,7 @@ from holdfast.card.card import (
     ZerosInfo,
     ZerosStatus,
 )
+from holdfast.card.promise import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
@@ -50,7 +51,6 @@ from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording import describe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.cellkey import noise_sentence
@@ -58,8 +58,9 @@ from holdfast.wording.constraints import kept_texts
 from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import KEYED, columns_sentence, exposed_sentences
-from holdfast.wording.guarantee import guarantee_info
+from holdfast.wording.guarantee import guarantee_info, promise_lines
 from holdfast.wording.samplers import reason_phrase, tries_phrase
+from holdfast.wording.warnings import budget_warnings, noise_warnings
 from holdfast.wording.zeros import law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
@@ -204,6 +205,7 @@ class Plan:
         """The plan as the parts of a card."""
         facts, plan = self.facts, self.drawing.sampler_plan
         return PlanInfo(
+            warnings=self.warnings,
             cells=len(facts.universe),
             kept=KeptInfo(
                 constraints=tuple(str(s) for s in facts.constraints if s.kind == "kept"),
@@ -227,6 +229,20 @@ class Plan:
             expected_error=self._error_info,
             disjoint=None if self.disjoint is None else DisjointInfo.of(self.disjoint),
         )
+
+    @property
+    def warnings(self) -> tuple[WarningInfo, ...]:
+        """What the pages would say first, of the budget and the noise."""
+        return (*budget_warnings(self.guarantee), *self._noise_warnings())
+
+    def _noise_warnings(self) -> tuple[WarningInfo, ...]:
+        """Of the cells that carry noise at all, as far as its spread is known."""
+        if self.deviations is None or not self.drawing.channel.target.publishes_cells:
+            return ()
+        noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)
+        known = np.sort(noisy[~np.isnan(noisy)]) / self.step
+        typical = float(known[(len(known) - 1) // 2]) if len(known) else None
+        return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis)
 
     def to_fields(self) -> dict[str, Any]:
         """The same as plain values, for `--json`."""
@@ -285,6 +301,8 @@ class Plan:
     def _lines(self) -> Iterable[tuple[str, str]]:
         info, facts = self.info, self.facts
         kept, universe, said = info.kept, facts.universe, info.mechanism
+        for warning in info.warnings:
+            yield "WARNING", warning.text
         if self.guarantee.answers is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
         what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
@@ -312,7 +330,8 @@ class Plan:
         yield "Error", f"{info.expected_error.text}{basis}"
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
-        yield "Promise", describe(self.guarantee)
+        for number, line in enumerate(promise_lines(self.guarantee)):
+            yield "" if number else "Promise", line
         if self.disjoint is not None:
             yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected)
         if self.mechanism.takes_answers:

@@ -357,7 +357,7 @@ class Publication(Frames):
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
-            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
+            *(("Warning", warning.text) for warning in self.card.warnings),
             ("Cells", len(self.table)),
             ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
             *self.guarantee.overview().items(),

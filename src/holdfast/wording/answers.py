@@ -13,7 +13,8 @@ from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.tables.measure import Neighbours
 from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
 from holdfast.wording.exposure import named_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, factor
+from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, factor
+from holdfast.wording.odds import weak_sentence
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
@@ -73,7 +74,7 @@ def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool)
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
         WEAKER if guarantee.relation.same_totals else "",
-        _warning(guarantee, lead),
+        weak_sentence(guarantee) or "",
     ]
     return list(filter(None, sentences))
 
@@ -130,13 +131,6 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
         f"If a {protected}'s data change an invariant, everyone sees that it changed.",
         *last,
     ]
-
-
-def _warning(guarantee: Guarantee, lead: Promise) -> str:
-    if lead.epsilon <= WEAK_EPSILON:
-        return ""
-    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
-    return f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing."
 
 
 def in_steps(step: str) -> str:

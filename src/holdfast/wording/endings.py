@@ -46,6 +46,7 @@ WHAT_TO_DO = {
     "verification-failed": "Do not use the folder; ask its publisher.",
     "invariant-broken": "Please report it. Nothing was written.",
     "ledger-problem": "Check which ledger is named, and what the message says of it.",
+    "would-be-refused": "Look at the plan and the reason that the message gives; grant more, ask for less, or take another id.",
     "no-grant": "Grant a budget with holdfast ledger grant.",
     "budget-exceeded": "Grant more, or ask for less.",
     "wrong-state": "See where the release stands with holdfast ledger show.",

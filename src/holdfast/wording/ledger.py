@@ -224,11 +224,8 @@ def charged_sentence(entry: str | None, balances: Sequence[Balance]) -> str:
     """Where a release was recorded, when it is done."""
     if entry is None or not balances:
         return recorded_sentence(None)
-    several = len(balances) > 1
-    open_ended = [_whose(balance, several) for balance in balances if balance.granted is None and not balance.cell_key]
-    limit = f" No limit is set{' and'.join(open_ended)}: `holdfast ledger grant` sets one." if open_ended else ""
-    units = f" for {join_names([balance.protect for balance in balances])}" if several else ""
-    return f"Charged to {balances[0].dataset!r}{units}, ledger entry {entry}.{limit}"
+    units = f" for {join_names([balance.protect for balance in balances])}" if len(balances) > 1 else ""
+    return f"Charged to {balances[0].dataset!r}{units}, ledger entry {entry}."
 
 
 def recorded_sentence(entry: str | None) -> str:

@@ -9,10 +9,13 @@ from fractions import Fraction
 from flint import arb
 
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.exact.formatting import format_up
+from holdfast.exact.formatting import format_number, format_up
+from holdfast.privacy.guarantee import Guarantee
 
 CERTAIN_EPSILON = 50
 """From here on the bound is 1 to any number of digits that a page shows."""
+LITTLE = Fraction(99, 100)
+"""The share of right guesses above which a budget protects little: odds of 99 to 1, which an epsilon of 4.6 allows."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Guess:
     epsilon: Fraction
     delta: Fraction
     rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Guess:
+        """About one of what is protected; where none can change alone, about the two nearest tables."""
+        promise = guarantee.per_person() or guarantee.per_smallest_secret()
+        return cls(Fraction(promise.epsilon), Fraction(promise.delta), promise.rho if promise.kind == "zcdp" else None)
 
     @property
     def right(self) -> Fraction:
@@ -60,3 +69,22 @@ class Guess:
             apart = [ball(self.rho / 2).sqrt()] if self.rho < 2 else []
             found += [(1 - distance) / 2 for distance in (*apart, (1 - (-ball(self.rho)).exp()).sqrt())]
         return max(found, key=lambda share: enclosure(share).lower) if found else None
+
+
+def hundredths(share: Fraction) -> str:
+    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
+    return format_number(float(100 * share))
+
+
+def weak_sentence(guarantee: Guarantee) -> str | None:
+    """Say that a budget protects little; None where it protects more, or is no differential privacy."""
+    guess = Guess.of(guarantee)
+    if guarantee.keyed is not None or guess.right <= LITTLE:
+        return None
+    about = f"about one {guarantee.protect}" if guarantee.person is not None else "which of the two nearest tables is the true one"
+    told = "more than 1,000,000,000,000" if guess.odds == "infinity" else guess.odds
+    odds = format_number(int(told)) if told.isdecimal() else told
+    return (
+        f"LITTLE IS PROTECTED by so large a budget. A best guess {about}, right 50 of 100 times without the table, can be right "
+        f"{hundredths(guess.right)} of 100 times with it. That is odds of {odds} to 1."
+    )

@@ -1,0 +1,43 @@
+"""What a page, a plan and a screen say first, in one list: that little is protected, or that nothing limits what is spent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from holdfast.card.promise import WarningInfo
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.wording.catalogue import Sentences
+from holdfast.wording.odds import weak_sentence
+
+LITTLE_NOISE = Fraction(1, 10)
+"""The variance of a typical cell, in steps of the noise, below which noise is nearly nil: 9 of 10 counts, or more, carry none."""
+
+
+def budget_warnings(guarantee: Guarantee) -> tuple[WarningInfo, ...]:
+    """That the budget protects little, where it does."""
+    said = weak_sentence(guarantee)
+    return () if said is None else (WarningInfo(kind="weak-budget", text=said),)
+
+
+def noise_warnings(deviation: float | None, noun: str, basis: str) -> tuple[WarningInfo, ...]:
+    """That noise is nil or nearly so, where half of the cells that carry any have at most this standard deviation, in steps.
+
+    Noise is a whole number of steps with mean 0, so it differs from 0 with a probability of at most its variance.
+    """
+    if deviation is None or (variance := Fraction(deviation) ** 2 * Fraction(10_001, 10_000)) > LITTLE_NOISE:  # of six digits
+        return ()
+    return (WarningInfo(kind="little-noise", text=Sentences()("warnings.noise", noun=noun, share=int(100 * (1 - variance)), basis=basis)),)
+
+
+def key_warnings(private: bool) -> tuple[WarningInfo, ...]:
+    """That the key is a test key, where it is."""
+    say = Sentences()
+    text = f"{say('page.not_private')}. {say('page.not_private_why')}"
+    return () if private else (WarningInfo(kind="test-key", text=text),)
+
+
+def limit_warnings(guarantee: Guarantee, recorded: bool, limited: bool) -> tuple[WarningInfo, ...]:
+    """That nothing limits what releases of the data cost together, where that is so and this one costs anything."""
+    if limited or guarantee.costs_nothing or guarantee.keyed is not None:
+        return ()
+    return (WarningInfo(kind="no-limit", text=Sentences()("warnings.no_limit" if recorded else "warnings.no_ledger")),)
