@@ -233,8 +233,9 @@ class Account:
         """The refusal of a unit that the account does not protect, and nothing relates to those that it does."""
         return LedgerProblem(
             f"The account of {self.dataset!r} is per {_listed(self.protects)}. This is per {unit!r}. Units of one population share an "
-            f"account once it is declared what one contains of the other: holdfast ledger units {self.dataset!r} {EXAMPLE!r}, with the names "
-            "and the number that hold. Others have a data set of their own: dataset = ..."
+            "account once it is declared what one contains of the other: "
+            f"holdfast ledger units {self.dataset!r} {EXAMPLE!r}, with the names and the number that hold. "
+            "Others have a data set of their own: dataset = ..."
         )
 
     def check_units(self, units: Units) -> Units:
