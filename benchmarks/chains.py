@@ -14,7 +14,6 @@ import holdfast as hf
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine
 from holdfast.chains.assessment import pilot
-from holdfast.chains.diagnostics import COLUMNS, TracedKernel, trace_summary
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import meeting_times
 from holdfast.chains.metropolis import Metropolis
@@ -24,6 +23,7 @@ from holdfast.chains.target import ChainTarget
 from holdfast.errors import NoMeeting
 from holdfast.lattices import Lattice
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.diagnostics import COLUMNS, TracedKernel, trace_summary
 
 QUARTER, CENSUS = Fraction(1, 4), Fraction(24, 125)
 GRIDS = ((4, 4), (20, 20), (100, 100), (300, 300))

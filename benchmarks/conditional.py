@@ -19,12 +19,12 @@ import holdfast as hf
 from benchmarks.paper_table import AGES, BLOCK, MINORS, SOLVED, TABLE, class_moves, sexes_and_ages
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, best_of, load, machine
-from holdfast.chains.diagnostics import autocorrelation_time
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import ListedMoves
 from holdfast.chains.target import ChainTarget
 from holdfast.invariants.constraints import Constraint
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.diagnostics import autocorrelation_time
 from holdfast.research.chains.independent_metropolis import IndependentMetropolis
 from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.bounded_classes import BoundedClasses

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.engines.tasks import run_task
+from holdfast.engines.local import run_task
 from holdfast.research.baselines import nonnegative_l2
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks import laplace_doubles
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Call, Steps, load, machine
-from holdfast.chains.diagnostics import COLUMNS, trace_summary
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Swaps
 from holdfast.chains.target import ChainTarget
@@ -23,6 +22,7 @@ from holdfast.channels.covariance import of_shape
 from holdfast.lattices.shapes import Grid
 from holdfast.laws import Rounded
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.diagnostics import COLUMNS, trace_summary
 from holdfast.samplers.choice import CELL_SECONDS
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.laplace_rejection import GridLaplace, rule_of_thumb_tries

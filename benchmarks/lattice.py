@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.report import Bar, Report, Row, Table, number
 from benchmarks.timing import Steps, best_of, fresh_interpreter, load, machine
 from holdfast import tables
-from holdfast.tables.synth import cells_for, synthesize
+from holdfast.research.synth import cells_for, synthesize
 
 SIZES = (10**5, 10**6, 10**7)
 RECORDS = 10**7
@@ -247,7 +247,7 @@ def _notes(rounds: int) -> list[str]:
         "synthetic tables also tracts. blocks: `Lattice.from_kept`, rank and kinds. Together they are what `lattice()` does after a read.",
         "MB, bytes/cell: the peak memory of the process (`ru_maxrss`) less its peak after the small table; beside few cells it is mostly "
         "buffers that do not grow.",
-        f"Synthetic: `holdfast.tables.synth.cells_for`, blocks by sex and age, saved as Parquet in groups of {ROW_GROUP:,} rows with a "
+        f"Synthetic: `holdfast.research.synth.cells_for`, blocks by sex and age, saved as Parquet in groups of {ROW_GROUP:,} rows with a "
         "dictionary each, so that bytes per cell in the file are alike at all sizes. Tracts: the CSV file of the shared data; "
         f"`{ABSENT}` where there is none (HOLDFAST_SHARED names the folder that holds data/).",
         f"Growth: the bar on the largest step, {LEEWAY:g} times the growth in cells (13 for ten times the cells), is our own reading of "

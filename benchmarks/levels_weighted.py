@@ -24,8 +24,8 @@ from holdfast.channels.layout import LevelLayout
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
+from holdfast.research.synth import synthesize
 from holdfast.samplers.table import choose
-from holdfast.tables.synth import synthesize
 
 UNITS = {"state": 1, "county": 20, "tract": 400, "group": 1_200, "block": 6_000}
 BY = ("gq", "voting_age", "hispanic", "race")

@@ -16,7 +16,7 @@ from holdfast.card.card import Card
 from holdfast.errors import LedgerProblem, VerificationFailed, WouldBeRefused
 from holdfast.ledger import Ledger
 from holdfast.wording.guarantee import promise_lines
-from holdfast.wording.odds import LITTLE, Guess, weak_sentence
+from holdfast.wording.budget import LITTLE, Guess, weak_sentence
 from tests.running import Run
 
 TABLE = "area,sex,n\n" + "".join(f"{area},{sex},{10 + i}\n" for i, area in enumerate("nsew") for sex in "FM")

@@ -20,11 +20,11 @@ from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
 from holdfast.publication.cellkey import save_perturbed
-from holdfast.publication.diagnose import diagnose
 from holdfast.publication.publication import Publication
+from holdfast.research.chains.diagnose import diagnose
+from holdfast.research.synth import Population, synthesize
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
 from holdfast.tables.columns import KEY_BITS
-from holdfast.tables.synth import Population, synthesize
 from tests.running import Run
 
 SHOWN = {"as_json", "output"}

@@ -62,9 +62,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 FOR_TYPES = frozenset({("privacy", "ledger")})
 """(unit, what it imports for type checkers alone): `hf.privacy.Ledger` is a public name of a room above."""
 
-FILES_WITH_RESEARCH: frozenset[str] = frozenset()
-"""Files of `cli`, by their path in the package, that may import `research`: for commands that compare, reproduce or diagnose. Today there
-is none: of these commands only `diagnose` exists, and it needs nothing of research."""
+FILES_WITH_RESEARCH = frozenset({"cli/research.py", "cli/demo.py"})
+"""Files of `cli`, by their path in the package, that may import `research`: for commands that compare, reproduce or diagnose, and for
+made-up populations.
+"""
 
 # Each costs a user tenths of a second at import, so it is imported inside the function that needs it, or in a module of compiled code.
 HEAVY = frozenset({"numba", "scipy", "opendp", "duckdb", "pyarrow", "pandas", "polars", "sqlalchemy", "openpyxl", "jinja2"})

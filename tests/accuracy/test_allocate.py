@@ -23,7 +23,7 @@ from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.tables import Hierarchy, Universe
 from holdfast.testing import ALPHA
 from holdfast.testing.fit import check_p_value
-from holdfast.wording.allocation import AllocationFacts, ReachedLine, allocation_lines
+from holdfast.wording.budget import AllocationFacts, ReachedLine, allocation_lines
 from tests.running import Ran
 
 ROUNDED = 1 + 2e-3

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.accuracy.cell_laws import COARSE, CellLaw, all_cells, cell_law, enclosed_law, few_sums
-from holdfast.accuracy.few_sums import ERROR, cell_of_table
+from holdfast.accuracy.cell_laws import COARSE, ERROR, CellLaw, all_cells, cell_law, cell_of_table, enclosed_law, few_sums
 from holdfast.exact.formatting import format_percent
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded
-from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.report_facts import noise_charts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences
 from tests.accuracy.test_lattice_sums import units, weighed

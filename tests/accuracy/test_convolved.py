@@ -71,7 +71,7 @@ def test_every_probability(target: Any, free: Any, totals: Any) -> None:
 
 def test_large_blocks_against_the_law_of_a_cell() -> None:
     """1,000 cells under one total: the variance is that of [theory R4]."""
-    from holdfast.laws.moments import one_sum_laplace_variance
+    from holdfast.laws.families import one_sum_laplace_variance
 
     cell = cell_of(L1Laplace(Fraction(1, 4)))
     assert cell is not None

@@ -14,9 +14,8 @@ from holdfast.accuracy import error_laws
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
-from holdfast.publication.figure_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums
 from holdfast.publication.publication import Publication
-from holdfast.publication.report_facts import report_facts
+from holdfast.publication.report_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums, report_facts
 from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text

@@ -14,7 +14,7 @@ from holdfast.accuracy import kept_sums as module
 from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.channels import Facts
 from holdfast.errors import InvalidParameter
-from holdfast.exposure.zeros import zero_cells
+from holdfast.exposure.cells import zero_cells
 from holdfast.tables import Declarations
 
 GRID = hf.Universe.product({"sex": ["F", "M"], "age": ["0", "1", "2"]})

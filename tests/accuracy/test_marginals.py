@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.accuracy.marginals import cell_probabilities
+from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import Gaussian, L1Laplace, Rounded, Target
-from holdfast.publication.noise_charts import noise_charts
+from holdfast.publication.report_facts import noise_charts
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
-from holdfast.publication.diagnose import diagnose
 from holdfast.publication.publication import Publication
 from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.research.chains.diagnose import diagnose
 from tests.exposing import exposing
 from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
 

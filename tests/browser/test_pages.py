@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.statement import statement_html
+from holdfast.research.chains.page import diagnosis_html
 from tests.report.cards import HOSTILE, a_card, with_every_text
-from tests.report.test_diagnosis import FIELDS, facts_of
+from tests.research.chains.test_page import FIELDS, facts_of
 
 from .looking import browser, look
 from .pages import RELEASES

@@ -20,7 +20,6 @@ import pytest
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.chains.diagnostics import TracedKernel
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps
@@ -28,6 +27,7 @@ from holdfast.chains.target import ChainTarget
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.diagnostics import TracedKernel
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace

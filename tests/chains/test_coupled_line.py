@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.chains import _line_compiled as compiled
-from holdfast.chains.coupled_line import CoupledLine, best_shifts, shift_line
+from holdfast.chains.coupled_line import CoupledLine, Residual, _overlap, best_shifts, shift_line
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.moves import Move, Swaps
-from holdfast.chains.pairing import Residual, _overlap
 from holdfast.chains.protocol import CoupledInfo, StatePair
 from holdfast.chains.target import ChainTarget
 from holdfast.chains.words_in_steps import CHUNK_WORDS

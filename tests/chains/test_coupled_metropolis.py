@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.chains.coupled_metropolis import CoupledMetropolis
-from holdfast.chains.metropolis import Metropolis
+from holdfast.chains.metropolis import CoupledMetropolis, Metropolis
 from holdfast.chains.protocol import CoupledInfo, State, StatePair
 from holdfast.chains.target import ChainTarget
 from holdfast.errors import InvalidParameter, RequestTooLarge

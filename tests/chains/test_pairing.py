@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.chains.coupled_line import Residual, draw_maximal, draw_quantile
 from holdfast.chains.line import Line
-from holdfast.chains.pairing import Residual, draw_maximal, draw_quantile
 from holdfast.chains.target import Decay
 from holdfast.exact.table import certified_thresholds
 from holdfast.exact.weights import FixedWeights, ListedSource

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.chains.coupled_line import CoupledLine, best_shifts, shift_line
-from holdfast.chains.coupled_metropolis import CoupledMetropolis
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.metropolis import Metropolis
+from holdfast.chains.metropolis import CoupledMetropolis, Metropolis
 from holdfast.chains.protocol import State, StatePair
 from holdfast.lattices import algebra
 

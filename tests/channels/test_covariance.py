@@ -14,7 +14,7 @@ import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes.plain import zero_sum_basis
-from holdfast.laws.moments import fraction_variance
+from holdfast.laws.families import fraction_variance
 from holdfast.samplers.rounded_projection import RoundedGrid, RoundedSampler, project
 from holdfast.wording.errors import basis_phrase
 

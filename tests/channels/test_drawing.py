@@ -22,7 +22,7 @@ from holdfast.errors import InvalidParameter, InvariantBroken
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid, OneSum, Shape
 from holdfast.laws import L1Laplace, Reads, Target
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import promise
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import InputSampler, Ints

@@ -221,7 +221,7 @@ def test_what_no_sampler_draws_keeps_its_noise(monkeypatch: pytest.MonkeyPatch) 
                 raise NoExactSampler("not drawn")
             return choose_samplers(channel)
 
-        monkeypatch.setattr("holdfast.channels.leaving_out.choose_samplers", refuse)
+        monkeypatch.setattr("holdfast.channels.drawing.choose_samplers", refuse)
         zeros = hf.plan(universe, keep, mechanism, published_totals=values).facts.zeros
         found.append(None if zeros is None else zeros.cells.tolist())
     assert found == [[0, 1, 9, 10, 11], [9, 10, 11], None]

@@ -350,7 +350,7 @@ def test_stopped_while_loading(run: Run) -> None:
 
 IGNORED = """
 import os, signal, time
-import holdfast.tables.synth as synth
+import holdfast.research.synth as synth
 class Last:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)

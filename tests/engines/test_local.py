@@ -19,7 +19,7 @@ from holdfast.channels import Drawing, Facts, Task, choose_samplers
 from holdfast.channels import channel as channel_module
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
-from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.randomness.vault import STREAM_VERSION
 from holdfast.samplers.choice import Choice, Reason
 from tests.examples import examples
 from tests.exposing import exposing

@@ -11,7 +11,7 @@ import pytest
 import holdfast as hf
 from holdfast import channels
 from holdfast.channels import Facts
-from holdfast.engines.tasks import check_input, check_published
+from holdfast.engines.local import check_input, check_published
 from holdfast.errors import InvariantBroken, OutsideBounds, RequestTooLarge
 from holdfast.tables import Declarations
 from tests.channels.cases import COUNTS, GRID, KEEPS, table

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import holdfast as hf
-from holdfast.exposure.zeros import left_out, zero_cells
+from holdfast.exposure.cells import left_out, zero_cells
 from holdfast.invariants.rows import Kept, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.lattices.algebra import kernel_basis, to_numpy
@@ -131,7 +131,7 @@ def test_of_cells_that_make_holes_only_whole_codes_are_left_out() -> None:
 
 def test_nothing_is_left_out_where_only_holes_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing is tried: the rank of a large table with holes would take hours."""
-    monkeypatch.setattr("holdfast.exposure.zeros.Zeros.moves", property(lambda self: pytest.fail("a lattice with holes was made")))
+    monkeypatch.setattr("holdfast.exposure.cells.Zeros.moves", property(lambda self: pytest.fail("a lattice with holes was made")))
     assert of_table(TWO_WAY, (4, 3, 5), lambda at: (at[0] == 1) & (at[1] == 1))[1] == []
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidConstraint
-from holdfast.invariants.constraints import Constraint
-from holdfast.invariants.definitions import constraint_of, definition
+from holdfast.invariants.constraints import Constraint, constraint_of, definition
 from holdfast.invariants.rows import compile_rows
 
 TREE = hf.Hierarchy.from_prefixes(["17031", "17043", "18001"], [2], levels=["state", "county"])

@@ -11,7 +11,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidConstraint, InvalidHierarchy, InvalidRun
 from holdfast.invariants import compile_rows
-from holdfast.invariants.definitions import constraint_of, definition
+from holdfast.invariants.constraints import constraint_of, definition
 from holdfast.invariants.rows import RowFamily
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Hierarchy, Table, Universe

@@ -16,7 +16,7 @@ import holdfast as hf
 from holdfast.errors import RequestTooLarge
 from holdfast.invariants import conditions, rows
 from holdfast.invariants.rows import compile_rows
-from holdfast.lattices import components, grids, levels, reduction
+from holdfast.lattices import columns, components, levels, reduction
 from holdfast.lattices.lattice import check_margins
 from holdfast.lattices.shapes.levels import is_below, maximal
 
@@ -211,12 +211,12 @@ def test_maximal_vectors(vectors: list[tuple[int, ...]]) -> None:
 
 
 def test_no_grid_has_more_axes_than_its_cells_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = called(monkeypatch, grids, "_coordinate")
+    joined = called(monkeypatch, columns, "_coordinate")
     families = [np.roll(np.arange(16) // 2, k).astype(np.int64) for k in range(16)]
-    assert grids.grid_order(families) is None
+    assert columns.grid_order(families) is None
     assert joined() == 0
     whole, cells = np.zeros(6, dtype=np.int64), np.arange(6, dtype=np.int64)
-    few, many = grids.grid_order([whole, cells, cells]), grids.grid_order([whole, *[cells] * 40])
+    few, many = columns.grid_order([whole, cells, cells]), columns.grid_order([whole, *[cells] * 40])
     assert few is not None
     assert many is not None
     assert few[1] == many[1]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import holdfast as hf
 from holdfast.channels import Law
 from holdfast.lattices.gram_schmidt import gram_schmidt
-from holdfast.laws.tails import gaussian_log_tail, laplace_log_tail, sum_upwards
+from holdfast.laws.families import gaussian_log_tail, laplace_log_tail, sum_upwards
 from holdfast.testing import check_fit_categories
 from holdfast.testing.fit import chi_square_p_value
 from tests.laws.lattices import LATTICES, sigma_squared_of

@@ -15,7 +15,7 @@ from holdfast.channels.covariance import ShapeCovariance
 from holdfast.errors import StreamReused
 from holdfast.lattices import Lattice
 from holdfast.laws import Variance
-from holdfast.laws.moments import free_laplace_variance, one_sum_laplace_variance
+from holdfast.laws.families import free_laplace_variance, one_sum_laplace_variance
 from tests.laws.lattices import free, margins, one_sum
 
 SIDE_BY_SIDE = Lattice(np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]))

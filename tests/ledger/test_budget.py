@@ -19,8 +19,7 @@ from holdfast.lattices.norms import L1, L2
 from holdfast.ledger import Charge, Grant, Ledger, Reservation, largest_rho
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event, make_event
-from holdfast.ledger.overlaps import Overlaps
-from holdfast.ledger.releases import ReleaseFacts
+from holdfast.ledger.releases import Overlaps, ReleaseFacts
 from holdfast.privacy import Exposed, Guarantee, zcdp_epsilon
 from tests.examples import examples
 from tests.ledger.helpers import DATA, NOW, apart, bring, grant, reserve

@@ -28,7 +28,7 @@ from holdfast.ledger.chain import COLUMNS
 from holdfast.publication import booking, pipeline
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
-from holdfast.publication.price import price
+from holdfast.publication.pipeline import price
 from holdfast.wording.ledger import balances_screen, ledger_screen
 from tests.ledger.hostile import Tree, heads, read_events, tree, write_events
 from tests.publication.bookings import COUNTS, DATA, KEEP, LAPLACE, SECRET, UNIVERSE, a_ledger, a_release, stop

@@ -18,12 +18,10 @@ import pytest
 from holdfast.errors import HoldfastError, IdenticalRelease, LedgerBroken, LedgerProblem, OutputProblem
 from holdfast.ledger import Ledger
 from holdfast.ledger.account import id_elsewhere
-from holdfast.ledger.chain import make_event
-from holdfast.ledger.folding import states_in
-from holdfast.ledger.restore import steps_after_restore
+from holdfast.ledger.chain import make_event, states_in
 from holdfast.ledger.values import Charge, read_exact
-from holdfast.ledger.witness import Mark
-from holdfast.publication.staged import holds_release, unfinished_name
+from holdfast.ledger.witness import Mark, steps_after_restore
+from holdfast.publication.folder import holds_release, unfinished_name
 from tests.ledger.helpers import bring
 from tests.ledger.hostile import append_event, read_events, run_sql, tree, write_events
 from tests.publication.bookings import DATA, SECRET, a_ledger, a_release, interrupted, run, spent, state, stop

@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
-from holdfast.engines.tasks import run_task
+from holdfast.engines.local import run_task
 from holdfast.errors import AfterPublication, KeyMisuse, LedgerProblem, WrongState
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger import ledger as ledger_module
 from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.state import keep_secret
-from holdfast.randomness.sealing import NONCE_BYTES, SALT_BYTES, VERSION, seal
+from holdfast.randomness.keys import NONCE_BYTES, SALT_BYTES, VERSION, seal
 from holdfast.randomness.vault import hmac_sha256, purpose
 from tests.publication.bookings import DATA, KEEP, LAPLACE, SECRET, a_release, a_table, interrupted, run, spent, state
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import NoWitness, WitnessMismatch
-from holdfast.ledger import Charge, Ledger, shared_files
+from holdfast.ledger import Charge, Ledger
+from holdfast.ledger import state as state_files
 from holdfast.ledger.releases import ReleaseFacts
 from holdfast.ledger.store import place_of
 from holdfast.ledger.witness import Witness
@@ -77,7 +78,7 @@ def test_a_lock_is_waited_for_with_a_message(
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with monkeypatch.context() as patch:
-            patch.setattr(shared_files, "LOCK_SECONDS", 0.2)
+            patch.setattr(state_files, "LOCK_SECONDS", 0.2)
             with pytest.raises(NoWitness, match=r"held its lock for 0.2 seconds.*Nothing was charged"):
                 shared.check_witness()
         assert len(list(shared.events())) == before
@@ -90,11 +91,11 @@ def test_a_lock_is_waited_for_with_a_message(
                 fcntl.flock(handle, fcntl.LOCK_UN)
 
         free = Free()
-        shared_files.logger.addHandler(free)
+        state_files.logger.addHandler(free)
         try:
             shared.check_witness()
         finally:
-            shared_files.logger.removeHandler(free)
+            state_files.logger.removeHandler(free)
         assert "waiting for it, up to 60 seconds" in caplog.text
     finally:
         os.close(handle)

@@ -19,9 +19,9 @@ from holdfast.errors import InexactParameter, InvalidParameter
 from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy import ChainFacts, Exposed, Guarantee, Relation, zcdp_epsilon
-from holdfast.privacy.asked import Asked
+from holdfast.privacy.parameters import Asked
 from holdfast.wording import describe
 from holdfast.wording.budget import budget_why
 from holdfast.wording.guarantee import guarantee_info, guarantee_sentences

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidParameter, NothingLeft
 from holdfast.lattices import Lattice
 from holdfast.lattices.columns import has_equal_columns
 from holdfast.lattices.norms import L1, L2
-from holdfast.privacy.secrets import secrets_of
+from holdfast.privacy.guarantee import secrets_of
 from tests.examples import examples
 
 ROWS_AND_COLUMNS = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]

@@ -29,11 +29,11 @@ from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, Out
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import ChargedAccount
 from holdfast.publication.folder import Output
-from holdfast.publication.noise_charts import noise_charts
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out
 from holdfast.publication.plan import Plan
-from holdfast.randomness.claims import Claims
+from holdfast.publication.report_facts import noise_charts
+from holdfast.randomness.labels import Claims
 from tests.ledger.driver import fork, listen, together
 
 DATA = "residents"
@@ -61,7 +61,7 @@ def freeze() -> None:
     patch.setattr("holdfast.ledger.ledger._day", lambda: noon[:10])
     clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))
     patch.setattr("holdfast.publication.booking.datetime", SimpleNamespace(datetime=clock, UTC=None))
-    patch.setattr("holdfast.randomness.sealing.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))
+    patch.setattr("holdfast.randomness.keys.Scrypt", lambda **given: Scrypt(**{**given, "n": 2}))
     patch.setattr("holdfast.publication.report_facts.noise_charts", CHARTS)
     patch.setattr(hf.NoiseKey, "generate", lambda: hf.NoiseKey._open(b"a secret key of 32 bytes exactly", True, Claims()))
 

@@ -21,11 +21,11 @@ from holdfast.errors import (
     OutputExists,
     OutputProblem,
 )
-from holdfast.ledger import Ledger, shared_files
+from holdfast.ledger import Ledger
+from holdfast.ledger import state as state_files
 from holdfast.publication import booking, folder, publication
-from holdfast.publication.folder import Output, put_in_place
+from holdfast.publication.folder import Output, put_in_place, unfinished_name
 from holdfast.publication.given_files import CARD
-from holdfast.publication.staged import unfinished_name
 from tests.publication.bookings import (
     DATA,
     KEEP,
@@ -106,7 +106,7 @@ class TestDisksAndPlaces:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            monkeypatch.setattr(shared_files, "LOCK_SECONDS", 0.2)
+            monkeypatch.setattr(state_files, "LOCK_SECONDS", 0.2)
             with pytest.raises(OutputProblem, match=r"held its lock for 0.2 seconds.*Let that process end.*--resume"):
                 made.save(tmp_path / "out")
         finally:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.channels.layout import BoundsLayout
-from holdfast.engines.tasks import run_task
+from holdfast.engines.local import run_task
 from holdfast.errors import (
     ContradictingTotals,
     HoldfastError,

@@ -20,8 +20,7 @@ from holdfast.publication.booking import ChargedAccount
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run
-from holdfast.wording.disjoint import ONE, SEVERAL
-from holdfast.wording.ledger import ledger_screen
+from holdfast.wording.ledger import ONE, SEVERAL, ledger_screen
 from tests.exposing import exposing
 from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop
 from tests.running import Run

@@ -18,7 +18,7 @@ import holdfast as hf
 from holdfast.errors import InvalidParameter, NotAcknowledged, VerificationFailed
 from holdfast.publication.pipeline import check_acknowledged
 from holdfast.publication.publication import Publication
-from holdfast.tables.formulas import is_formula, mark, mark_frame, unmark, unmark_frame
+from holdfast.tables.formats import is_formula, mark, mark_frame, unmark, unmark_frame
 from holdfast.verification.verify import published_rows
 from tests.exposing import exposing
 from tests.running import Run

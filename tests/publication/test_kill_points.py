@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BudgetExceeded, IdenticalRelease, OutputProblem, WrongState
-from holdfast.ledger.shared_files import LOCK_SECONDS, WAITING
+from holdfast.ledger.state import LOCK_SECONDS, WAITING
 from tests.ledger.conftest import place, server  # noqa: F401  # fixtures
 from tests.publication.ledger_driver import CODES
 

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.accuracy.queries import coefficients
-from holdfast.accuracy.query_names import query_label
+from holdfast.accuracy.queries import coefficients, query_label
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
-from holdfast.invariants.definitions import constraint_of
+from holdfast.invariants.constraints import constraint_of
 from holdfast.publication.publication import Publication
 from holdfast.publication.sums import Level, level_title, sums_of
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Declarations
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
-from holdfast.wording.constraints import kept_texts
+from holdfast.wording.exposure import kept_texts
 
 CELLS = [(state, county, sex, age) for state, county in (("17", "031"), ("17", "189"), ("51", "191")) for sex in "FM" for age in ("a", "b")]
 RUN = """\

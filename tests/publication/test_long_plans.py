@@ -15,7 +15,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels import covariance
-from holdfast.publication import noise_charts
+from holdfast.publication import report_facts
 from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.table import choose
@@ -49,7 +49,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return real(sampler, label, count)
 
     monkeypatch.setattr(covariance, "public_draws", counted)
-    monkeypatch.setattr(noise_charts, "public_draws", counted)
+    monkeypatch.setattr(report_facts, "public_draws", counted)
     return found
 
 
@@ -147,7 +147,7 @@ def test_a_plan_of_a_grid_whose_draws_are_long(drawn: list[float], rejection: No
         "by b": 0.0,
     }
     assert "was not estimated, because draws of this noise take too long" in str(plan)
-    assert noise_charts.noise_charts(plan.drawing) == []
+    assert report_facts.noise_charts(plan.drawing) == []
     assert drawn == []
 
 

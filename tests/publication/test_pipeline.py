@@ -20,13 +20,13 @@ import holdfast as hf
 from holdfast.engines.local import BoundRelease
 from holdfast.errors import InvalidParameter
 from holdfast.ledger import Ledger
-from holdfast.publication import card_content
+from holdfast.publication import publication
 from holdfast.publication.booking import ChargedAccount, Unbooked
 from holdfast.publication.folder import Output
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import carry_out, draw
 from holdfast.publication.publication import Publication
-from holdfast.randomness.claims import Claims
+from holdfast.randomness.labels import Claims
 from holdfast.tables import Table
 
 DATA = "residents"
@@ -116,7 +116,7 @@ class TestOneCard:
     @pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
     def test_it_is_built_once(self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool) -> None:
         built: list[str] = []
-        make_card = card_content.make_card
+        make_card = publication.make_card
 
         def counted(plan: Any, exposure: Any, about: Any, *others: Any) -> Any:
             built.append(about.id)

@@ -14,17 +14,16 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.accuracy.marginals import cell_probabilities
+from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.errors import InvalidParameter, InvalidRun, UnreadableInput, VerificationFailed
-from holdfast.publication.figure_facts import shares, sizes
 from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
+from holdfast.publication.report_facts import shares, sizes
 from holdfast.publication.sums import Level, Sums
 from holdfast.report.figures.facts import LIMITS
-from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import shade_edges, shade_of
-from holdfast.report.figures.svg import RAMP
+from holdfast.report.figures.svg import RAMP, Figure
 from holdfast.runfiles.runfile import load_run
 from tests.notebooks import notebook_page
 from tests.running import Run

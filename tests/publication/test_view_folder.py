@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
-from holdfast.card.view import ViewInfo
+from holdfast.card.parts import ViewInfo
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view
 from holdfast.publication.publication import Publication

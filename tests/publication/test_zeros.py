@@ -12,7 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.engines.local import bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, VerificationFailed
-from holdfast.exposure import zeros as rule
+from holdfast.exposure import cells as rule
 from holdfast.ledger import Charge, Ledger
 from holdfast.publication.order import Order
 from holdfast.publication.pipeline import draw
@@ -144,7 +144,7 @@ class TestAnotherTable:
         def every_first_hour(kept: Any, totals: Any) -> Any:
             return np.arange(12) % 3 == 0
 
-        monkeypatch.setattr("holdfast.channels.leaving_out.zero_cells", every_first_hour)
+        monkeypatch.setattr("holdfast.channels.drawing.zero_cells", every_first_hour)
         with pytest.raises(InvalidParameter, match="cells that are not 0"):
             hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["laplace"], ledger=None)
 
@@ -163,7 +163,7 @@ class TestVerify:
     def test_a_release_by_another_rule_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Noise on all cells, as before there was a rule."""
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.channels.leaving_out.zero_cells", lambda kept, totals: np.zeros(12, dtype=np.bool_))
+            patch.setattr("holdfast.channels.drawing.zero_cells", lambda kept, totals: np.zeros(12, dtype=np.bool_))
             release = hf.release(hf.Table(UNIVERSE, COUNTS), ROUTES, MECHANISMS["gaussian"], key=hf.NoiseKey.for_tests("w"))
             folder = release.save(tmp_path / "out")
             hf.verify(folder)

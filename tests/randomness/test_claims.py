@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import KeyExhausted, StreamReused
-from holdfast.randomness import NoiseKey, claims
+from holdfast.randomness import NoiseKey, labels
 from tests.randomness.vaults import vault_of
 
 
@@ -27,14 +27,14 @@ def test_a_label_is_refused_exactly_when_it_was_opened_before(calls):
 
 
 def test_the_limits_give_the_stated_bounds():
-    n, N = claims.MAX_STREAMS, claims.MAX_BLOCKS
+    n, N = labels.MAX_STREAMS, labels.MAX_BLOCKS
     assert n * N <= 2**68
     assert N * N // 2 <= 2 ** (128 - 61)
     assert N * 16 == 256 * 2**30
 
 
 def test_streams_are_counted_and_limited(monkeypatch):
-    monkeypatch.setattr(claims, "MAX_STREAMS", 3)
+    monkeypatch.setattr(labels, "MAX_STREAMS", 3)
     key = NoiseKey.for_tests(1)
     stream = key.stream("a")
     stream.take(1)
@@ -50,7 +50,7 @@ def test_streams_are_counted_and_limited(monkeypatch):
 
 
 def test_blocks_are_counted_and_limited(monkeypatch):
-    monkeypatch.setattr(claims, "MAX_BLOCKS", 10)
+    monkeypatch.setattr(labels, "MAX_BLOCKS", 10)
     key = NoiseKey.for_tests(1)
     book, stream = vault_of(key).claims, key.stream("a")
     for count, blocks in ((1, 1), (3, 1), (1, 2), (6, 3), (0, 3)):

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import ForkedKey, InvalidParameter, KeyClosed, KeyMisuse, StreamReused
 from holdfast.randomness import NoiseKey
-from holdfast.randomness.claims import Claims
+from holdfast.randomness.labels import Claims
 from holdfast.randomness.vault import STREAM_VERSION, purpose
 from tests.randomness.vaults import secrets_of, vault_of
 

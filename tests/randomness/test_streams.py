@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidParameter, KeyClosed
 from holdfast.randomness import NoiseKey, Words
-from holdfast.randomness.claims import Claim
+from holdfast.randomness.labels import Claim
 from holdfast.randomness.streams import PIECE_BYTES, Stream, counter_blocks
 from holdfast.randomness.vault import start_ecb
 from tests.randomness.vaults import secrets_of, vault_of

@@ -9,13 +9,13 @@ from string import Formatter
 import pytest
 
 import holdfast.report
-import holdfast.wording
 from holdfast.errors import InvalidParameter
 from holdfast.report.frame import Say, css_string
 from holdfast.wording.catalogue import ENGLISH, LANGUAGES, catalogue, sentence
 from tests.report.cards import HOSTILE, Page
 
-PLACES = [Path(holdfast.report.__file__).parent, Path(holdfast.wording.__file__).parent]
+ROOMS = Path(holdfast.report.__file__).parent.parent
+PLACES = [ROOMS / "report", ROOMS / "wording", ROOMS / "research"]
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8") for place in PLACES for path in sorted(place.rglob("*")) if path.suffix in (".py", ".j2")
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from holdfast.report.markup import name, shorten_name, table, tag, text
+from holdfast.report.frame import name, shorten_name, table, tag, text
 from holdfast.report.page import cost_rows, settings
 
 from .cards import HOSTILE, Page, a_card

@@ -13,9 +13,8 @@ import pytest
 from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
+from holdfast.wording.budget import Guess, factor
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.numbers import factor
-from holdfast.wording.odds import Guess
 from tests.snapshot_files import Snapshot
 
 from .cards import HOSTILE, INCOMPLETE, LEVELS, Page, a_card, card_values, with_every_text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.svg import axis_below, linear, on_page, picture, steps_down
-from holdfast.report.markup import capital, text
+from holdfast.report.frame import capital, text
 from holdfast.wording.catalogue import Sentences
 
 from .cards import Page

@@ -20,7 +20,7 @@ from holdfast.lattices.shapes import OneSum
 from holdfast.laws import Reads, Target
 from holdfast.mechanisms import Mechanism, keys, register
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy.parameters import budget
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason

@@ -27,10 +27,9 @@ from holdfast.mechanisms.gaussian import GeneralizedGaussian
 from holdfast.mechanisms.levels import Shares, arrange_levels, margin_of, read_workload
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import budget, ordinary
+from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.allocation import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
+from holdfast.wording.budget import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
 
 Goal = Literal["targets", "sum", "largest", "relative"]
 GOALS = ("targets", "sum", "largest", "relative")

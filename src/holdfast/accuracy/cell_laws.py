@@ -5,22 +5,43 @@
     few sums             narrow Gaussian noise under few kept sums, or in tables with a short side [theory T199]
     lattice sum          all other Gaussian noise: a discrete Gaussian up to known factors [theory T198]
 
-Cells of a block may differ: the law is that of a cell picked from all of them.
+Cells of a block may differ: the law is that of a cell picked from all of them. No privacy rests on it. `cell_probabilities` has floats,
+to 1e-12 in all:
+
+    free cells           the law itself
+    one sum, Laplace     P[z_1 = k] = p(k) q_(n-1)(-k) / q_n(0), q_m the law of a sum of m independent cells: the rest makes up for k
+    one sum, Gaussian    the same
+    rounded projection   where every cell goes to its floor or its ceiling (one sum, two-way tables, [theory R10] (b), (c)):
+                         P[z_1 = k] = E[max(0, 1 - |u_1 - k|)], u_1 a sum of multiples of independent cells
+
+Laws of sums are found by Fourier transforms over a range that holds all but a negligible part of the mass. Other cells (grids, general
+blocks), and laws too wide for a transform, have no figure here.
+
+Few sums, by means over roots of unity ([theory T199]).
+
+Independent cells have a characteristic function f > 0. Given that sums of theirs are 0, a cell is k with a probability proportional to
+
+    exp(-k^2 / (2 sigma^2)) mean over y of cos(k <a, y>) prod over the other cells c of f(<a_c, y>),
+
+a_c the coefficients of cell c in the sums, y as many angles as there are sums. Finitely many roots of unity in place of all angles add
+tables whose sums are multiples of their number, which the noise hardly reaches. In a two-way table the angles of the columns can be taken
+one after the other, given those of the rows: so only the shorter side counts. Doubles; probabilities are off by ERROR at most.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.accuracy.few_sums import ERROR, cell_of_table, cells_of_rows
+from holdfast.accuracy.convolved import GaussianCell
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
-from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.accuracy.short_moves import (
     GaussianTarget,
     covers,
@@ -31,9 +52,147 @@ from holdfast.accuracy.short_moves import (
     units_s_squared,
 )
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum, Shape, Units
-from holdfast.laws.families import Gaussian, L1Laplace
+from holdfast.laws.families import Gaussian, L1Laplace, Rounded, Target, free_laplace_variance
 from holdfast.laws.level_gaussian import LevelGaussian
-from holdfast.laws.target import Target
+
+Ints = NDArray[np.int64]
+
+ERROR = 1e-8
+"""Error of each probability: twice WRAPPED, and far more than rounding."""
+WRAPPED = 1e-9
+WIDEST = 4.0
+"""Variance up to which this is tried: beyond, [theory T198] gives all laws, and f comes near the rounding of doubles."""
+MAX_PRODUCTS = 1 << 27
+"""Most roots of unity for all sums together; and with those for a column, or with the cells: a tenth of a second or two."""
+
+
+def cell_of_table(rows: int, columns: int, variance: float) -> Floats | None:
+    """P[z = -r], ..., P[z = r] of a cell of a table whose row and column sums are kept; None where there would be too many points.
+
+    Given:  rows and columns of two or more.
+    """
+    few, many = sorted((rows, columns))
+    if variance > WIDEST:
+        return None
+    across = _roots(4 * few * variance, many)
+    down = _roots(4 * many * variance, few - 1)
+    if down ** (few - 1) > MAX_POINTS or down ** (few - 1) * across > MAX_PRODUCTS:
+        return None
+    cell = GaussianCell(variance)
+    s = 2 * math.pi * np.arange(across) / across
+    f = cell.transform(2 * math.pi * np.arange(down)[:, None] / down + s)
+    half = (few - 1) // 2
+    left, right = _combine(f, half), _combine(f, few - 1 - half)
+    column = np.maximum((left * cell.transform(s)) @ right.T, 0.0)
+    whole = (left * ((column / column.max()) ** (many - 1) @ right)).sum(axis=0)
+    return _mark(variance, whole)
+
+
+def _combine(f: Floats, times: int) -> Floats:
+    """Products of f over so many angles, one row for each choice of them."""
+    out = np.ones((1, f.shape[1]))
+    for _ in range(times):
+        out = (out[:, None] * f).reshape(-1, f.shape[1])
+    return out
+
+
+def cells_of_rows(rows: Sequence[Sequence[int]], sizes: Sequence[int], variance: float) -> list[Floats] | None:
+    """The same for a cell of each class, under sums with any whole coefficients: one column of `rows` for each class of alike cells.
+
+    Given:  independent rows, as many classes as columns.
+    """
+    matrix, counts = np.array(rows, dtype=np.int64).reshape(len(rows), len(sizes)), np.array(sizes, dtype=np.int64)
+    largest = float(np.linalg.eigvalsh((matrix * counts) @ matrix.T)[-1]) * (1 + 1e-9)
+    roots = _roots(2 * largest * variance, len(rows))
+    if variance > WIDEST or roots ** len(rows) > MAX_POINTS or roots ** len(rows) * len(sizes) > MAX_PRODUCTS:
+        return None
+    log_f = np.log(GaussianCell(variance).transform(2 * math.pi * np.arange(roots) / roots))
+    places = np.indices((roots,) * len(rows)).reshape(len(rows), -1)
+    angles = [column @ places % roots for column in matrix.T]
+    logs = sum(count * (log_f[angle] - log_f[0]) for count, angle in zip(counts.tolist(), angles, strict=True))
+    rests = [np.asarray(np.bincount(angle, np.exp(logs - log_f[angle]), roots), dtype=np.float64) for angle in angles]
+    return [_mark(variance, rest) for rest in rests]
+
+
+def _roots(scale: float, sums: int) -> int:
+    """The least N with sums * log theta_3(exp(-N^2 / scale)) <= WRAPPED: theta_3(q) <= 1 + 2 q / (1 - q), and q <= 1 / 2 here."""
+    return math.ceil(math.sqrt(scale * math.log(4 * max(sums, 1) / WRAPPED)))
+
+
+def _mark(variance: float, weights: Floats) -> Floats:
+    """exp(-k^2 / (2 variance)) times the transform of weights at roots of unity, as probabilities."""
+    reach = math.ceil(12 * math.sqrt(variance)) + 2
+    k = np.arange(-reach, reach + 1)
+    rest = np.fft.fft(weights).real[k % len(weights)]
+    found = np.exp(-(k**2) / (2 * variance)) * np.maximum(rest, 0.0)
+    return np.asarray(found / found.sum())
+
+
+MAX_POINTS = 1 << 21
+"""Largest size of a transform: a tenth of a second."""
+
+
+def cell_probabilities(target: Target, shape: Shape) -> Floats | None:
+    """P[z = -r], ..., P[z = r] of a cell of a block of this shape, for an r beyond which it hardly goes; None where there is no figure."""
+    if isinstance(target, Rounded) and shape.is_network and not shape.is_free:
+        return _rounded_law(tuple(shape.axes), float(target.epsilon))
+    if not isinstance(target, L1Laplace | Gaussian | Rounded) or not (shape.is_free or shape.is_one_sum):
+        return None
+    reach = _reach(target, 1)
+    if 2 * reach >= MAX_POINTS:
+        return None
+    own = _weights(target, np.arange(-reach, reach + 1))
+    if shape.is_free:
+        return np.asarray(own / own.sum())
+    points = 1 << (2 * _reach(target, shape.size)).bit_length()
+    if points > MAX_POINTS:
+        return None
+    wrapped = np.zeros(points)
+    places = np.arange(-points // 2, points // 2)
+    wrapped[places] = _weights(target, places)
+    others = np.fft.irfft(np.fft.rfft(wrapped / wrapped.sum()) ** (shape.size - 1), points)
+    joint = own * np.maximum(others[np.arange(-reach, reach + 1)], 0.0)
+    return np.asarray(joint / joint.sum())
+
+
+def _reach(target: L1Laplace | Gaussian | Rounded, cells: int) -> int:
+    """Beyond which a sum of so many cells has a probability below 1e-16: twelve standard deviations, and a Laplace tail."""
+    if isinstance(target, Gaussian):
+        return math.ceil(12 * math.sqrt(cells * float(target.sigma_squared))) + 2
+    return math.ceil(12 * math.sqrt(cells * free_laplace_variance(target.epsilon)) + 40 / float(target.epsilon)) + 2
+
+
+def _weights(target: L1Laplace | Gaussian | Rounded, k: NDArray[np.int64]) -> Floats:
+    if isinstance(target, Gaussian):
+        return np.exp(-(k.astype(np.float64) ** 2) / (2 * float(target.sigma_squared)))
+    return np.exp(-float(target.epsilon) * np.abs(k))
+
+
+@lru_cache(maxsize=8)
+def _rounded_law(axes: tuple[int, ...], epsilon: float) -> Floats | None:
+    """Law of a cell that goes to the floor or the ceiling of its projection. N u_1 is an integer, N the number of cells."""
+    cells = math.prod(axes)
+    spread = 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
+    reach = math.ceil(12 * math.sqrt(spread) + 40 / epsilon) + 2
+    points = 2 * reach * cells
+    if points > MAX_POINTS:
+        return None
+    turns = np.arange(points // 2 + 1)
+    log_phi = np.zeros(len(turns))
+    for elsewhere in itertools.product((False, True), repeat=len(axes)):
+        multiple = math.prod(-1 if away else n - 1 for n, away in zip(axes, elsewhere, strict=True))
+        count = math.prod(n - 1 if away else 1 for n, away in zip(axes, elsewhere, strict=True))
+        half = np.pi * (multiple * turns % points) / points
+        log_phi -= count * np.log1p(2 * spread * np.sin(half) ** 2)
+    law = np.fft.irfft(np.exp(log_phi), points)  # of N u_1, wrapped around: place s is N u_1 = s
+    table = np.roll(law, points // 2).reshape(2 * reach, cells)  # row j, place r: N u_1 = (j - reach) N + r
+    above = np.arange(cells) / cells
+    stay, rise = table @ (1 - above), table @ above
+    made = np.maximum(np.concatenate((stay, [0.0])) + np.concatenate(([0.0], rise)), 0.0)
+    found = np.asarray(made / made.sum())
+    found.flags.writeable = False  # it is kept
+    return found
+
 
 Floats = NDArray[np.float64]
 

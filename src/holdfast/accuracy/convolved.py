@@ -19,8 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.laws.families import Gaussian, L1Laplace, Rounded
-from holdfast.laws.moments import free_laplace_variance
+from holdfast.laws.families import Gaussian, L1Laplace, Rounded, free_laplace_variance
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -27,10 +27,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.accuracy.convolved import UNBOUNDED, Convolved, cell_of, convolve
 from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
-from holdfast.accuracy.marginals import cell_probabilities
 from holdfast.accuracy.queries import LARGEST_COEFFICIENT
 from holdfast.accuracy.short_moves import covers, form_variance, short_moves, units_s_squared
 from holdfast.chains.sampler import ChainSampler

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
 from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative
 from holdfast.accuracy.interval_ratio import ratio_interval
-from holdfast.accuracy.queries import Query, coefficients, margin_cells
-from holdfast.accuracy.query_names import margin_labels, query_label, query_name
+from holdfast.accuracy.queries import Query, coefficients, margin_cells, margin_labels, query_label, query_name
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Facts
-from holdfast.exposure.zeros import zero_cells
+from holdfast.exposure.cells import zero_cells
 from holdfast.invariants.rows import RowFamily
 from holdfast.lattices import algebra
 from holdfast.lattices.columns import distinct_columns

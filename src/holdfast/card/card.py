@@ -15,10 +15,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from holdfast.card.answers import GridInfo
-from holdfast.card.fields import (
+from holdfast.card.parts import (
     CardPart,
     Count,
+    GridInfo,
+    GuaranteeInfo,
     Identifier,
     LedgerEntry,
     PublicFile,
@@ -27,13 +28,12 @@ from holdfast.card.fields import (
     Spread,
     Text,
     Texts,
+    WarningInfo,
     real_date,
     repeated_names,
     with_holdfast,
 )
-from holdfast.card.promise import GuaranteeInfo, WarningInfo
-from holdfast.invariants.constraints import Constraint
-from holdfast.invariants.definitions import constraint_of
+from holdfast.invariants.constraints import Constraint, constraint_of
 from holdfast.ledger.disjoint import MAX_BECAUSE, MAX_FROM, Disjoint
 from holdfast.tables.labels import ColumnLabels, Labels
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.card.card import SCHEMA_VERSION, Card, schema
-from holdfast.card.fields import SIGNIFICANT_DIGITS
+from holdfast.card.parts import SIGNIFICANT_DIGITS
 
 
 def other_version(text: str) -> str | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import KeySpace
 from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExists, OutputProblem, TooManyRecords, UnreadableInput
-from holdfast.randomness.key_files import read_key_file
+from holdfast.randomness.keys import read_key_file
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
 from holdfast.tables.columns import arrow_numbers, check_unicode, text_array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,31 +15,9 @@ from holdfast.chains.protocol import Kernel
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Target
 from holdfast.randomness import Words
-from holdfast.samplers.table import AUTO, EXACT
 
 BETWEEN_SWEEPS = 2
 """Sweeps between two tables of one chain, where many are wanted and need not be independent."""
-
-
-@dataclass(frozen=True)
-class SamplerRequest:
-    """What a user asks for: a kernel or one of EXACT, whether an estimate is allowed, and the total variation error eta of all blocks."""
-
-    sampler: str
-    allow_estimated: bool
-    eta: Fraction
-
-    @property
-    def names_a_chain(self) -> bool:
-        return self.sampler not in EXACT
-
-    @property
-    def exact_only(self) -> SamplerRequest:
-        """The same without chains."""
-        return replace(EXACT_ONLY, sampler=AUTO if self.names_a_chain else self.sampler)
-
-
-EXACT_ONLY = SamplerRequest(AUTO, False, Fraction(1, 1000))
 
 
 class ChainSampler:

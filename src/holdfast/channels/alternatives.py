@@ -14,16 +14,15 @@ from math import ceil, isqrt
 import numpy as np
 
 from holdfast.chains.kernels import DECAYS, USUAL_KERNEL, kernel_for
-from holdfast.chains.sampler import EXACT_ONLY
-from holdfast.channels.channel import Channel
+from holdfast.channels.channel import EXACT_ONLY, Channel
 from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
 from holdfast.exact.formatting import format_exact
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
-from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.estimated import check_can_weaken
+from holdfast.privacy.parameters import DISTANCE
 from holdfast.samplers.table import choose
 
 MAX_DIMENSION = 250

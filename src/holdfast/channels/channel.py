@@ -5,22 +5,45 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.sampler import EXACT_ONLY, SamplerRequest
 from holdfast.channels.facts import Facts
 from holdfast.channels.layout import Layout
 from holdfast.display import shorten
 from holdfast.errors import RequestTooLarge
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.shapes import Bounded, Free, Grid, Levels, OneSum, Shape, Whole
-from holdfast.laws import Reads, Target, tails
+from holdfast.laws import Reads, Target
+from holdfast.laws.families import reach
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.samplers.table import COUPLING
+from holdfast.samplers.table import AUTO, COUPLING, EXACT
+
+
+@dataclass(frozen=True)
+class SamplerRequest:
+    """What a user asks for: a kernel or one of EXACT, whether an estimate is allowed, and the total variation error eta of all blocks."""
+
+    sampler: str
+    allow_estimated: bool
+    eta: Fraction
+
+    @property
+    def names_a_chain(self) -> bool:
+        return self.sampler not in EXACT
+
+    @property
+    def exact_only(self) -> SamplerRequest:
+        """The same without chains."""
+        return replace(EXACT_ONLY, sampler=AUTO if self.names_a_chain else self.sampler)
+
+
+EXACT_ONLY = SamplerRequest(AUTO, False, Fraction(1, 1000))
+
 
 Ints = NDArray[np.int64]
 
@@ -69,8 +92,8 @@ class Channel:
     def __post_init__(self) -> None:
         """No draw leaves 64-bit integers, except with probability below 2^-200."""
         lattice = self.facts.moves
-        reach = tails.reach(lambda t: self.target.log_tail(lattice, t), OVERFLOW_BITS)
-        if reach * max(lattice.cells, 2) > 1 << 61:
+        radius = reach(lambda t: self.target.log_tail(lattice, t), OVERFLOW_BITS)
+        if radius * max(lattice.cells, 2) > 1 << 61:
             named = shorten(" ".join(map(str, self.target.fields)), 120)
             raise RequestTooLarge(
                 f"The noise ({named}) could leave 64-bit integers on {lattice.cells} cells. Use less noise (a larger budget)"

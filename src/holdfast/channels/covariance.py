@@ -26,8 +26,7 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Grid, Shape
 from holdfast.lattices.symmetries import alike
 from holdfast.laws import Rounded
-from holdfast.laws.moments import fraction_variance, free_laplace_variance
-from holdfast.laws.target import Basis, Form, Target, Variance
+from holdfast.laws.families import Basis, Form, Target, Variance, fraction_variance, free_laplace_variance
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, Weighed

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from holdfast.display import Json
 from holdfast.errors import InvalidConstraint, InvalidParameter
-from holdfast.exposure.zeros import RULE, Zeros
-from holdfast.invariants.constraints import Constraint
-from holdfast.invariants.definitions import definition
+from holdfast.exposure.cells import RULE, Zeros
+from holdfast.invariants.constraints import Constraint, definition
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.tables import Declarations, Universe

@@ -78,7 +78,7 @@ class Law:
         return self.target.log_tail(self.lattice, real_number(t, "t"))
 
     def tail_bound(self, t: float) -> float:
-        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/tails.py.
+        """An upper bound of P[|z| >= t], in the norm of the law (l1 for l1 Laplace, else l2); laws/families.py.
 
         Where a chain draws it is that of the law aimed at.
         """

@@ -6,7 +6,7 @@ on the rounding ([theory R10] (e)), and it is not the same for all cells of a gr
     nearest plane   w = sum_j t_j b*_j with uncorrelated t_j, so Cov(w) = sum_j E[t_j^2] b*_j b*_j^T, and E[t_j^2] = E[|t_j| (1 - |t_j|)]:
                     one number for each direction, at most 1/4, found from draws of the public law; on large blocks the bound is taken.
     two-way tables  a cell is moved to its floor or its ceiling, so its variance is E[f (1 - f)], f the fractional part of its projection,
-                    which has a closed form (laws/moments.py). What cells share of it is found from draws.
+                    which has a closed form (laws/families.py). What cells share of it is found from draws.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.laws.target import Basis
+from holdfast.laws.families import Basis
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedSampler

@@ -14,6 +14,7 @@ import typer
 
 from holdfast.cli.endings import mark_published, stands
 from holdfast.cli.ledger import ledger_of_release, ledger_text
+from holdfast.cli.parts import AsJson
 from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
 Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
 Mix = Annotated[bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")]

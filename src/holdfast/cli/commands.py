@@ -11,15 +11,12 @@ import logging
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from holdfast import __version__
@@ -27,8 +24,10 @@ from holdfast.cli.cellkey import app as cellkey_app
 from holdfast.cli.endings import mark_published, run_command, stands
 from holdfast.cli.ledger import app as ledger_app
 from holdfast.cli.ledger import ledger_of_release, ledger_text
+from holdfast.cli.parts import AsJson, RunFile, drawing, planning, working
+from holdfast.cli.research import diagnose, synth
 from holdfast.cli.starting import add_commands, answer_shell
-from holdfast.errors import InvalidParameter, LedgerProblem, NoMeeting, VerificationFailed, WouldBeRefused
+from holdfast.errors import InvalidParameter, LedgerProblem, VerificationFailed, WouldBeRefused
 
 if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
@@ -51,67 +50,7 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(cellkey_app, name="cellkey")
 add_commands(app)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Signer = Annotated[Path | None, typer.Option(help="The public key (PEM) that must have signed the card.")]
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A moving sign on the terminal while something runs; nothing where output goes to a file."""
-    with Console(stderr=True).status(what, spinner="line"):  # in ASCII
-        yield
-
-
-def _bar(unit: str) -> Progress:
-    """A progress bar on the terminal only, with the task's description before it."""
-    parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit))
-    console = Console(stderr=True)
-    return Progress(*parts, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal)
-
-
-@contextmanager
-def drawing(cells: int) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over cells."""
-    with _bar("cells") as bar:
-        task = bar.add_task("Drawing", total=cells)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains, or over the steps of chains. Where there is no terminal, a line for each part that begins; none
-    where quiet.
-    """
-    begun: set[str] = set()
-    with _bar("done") as bar:
-        task = bar.add_task("", visible=False)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total, visible=True)
-            if bar.disable and not quiet and what not in begun:
-                begun.add(what)
-                logging.getLogger("holdfast").info("%s", what)
-
-        yield tell
-
-
-@contextmanager
-def planning() -> Iterator[Callable[[int, int], None]]:
-    """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    sign, bar = Console(stderr=True).status("Planning", spinner="line"), _bar("pairs")
-    task = bar.add_task("Assessing chains", total=1)
-
-    def show_assessed(done: int, total: int) -> None:
-        if not bar.live.is_started:
-            sign.stop()
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
-    try:
-        with sign:
-            yield show_assessed
-    finally:
-        bar.stop()
 
 
 def _show_version(wanted: bool) -> None:
@@ -189,9 +128,6 @@ def make_plan(run: Run, table: HoldfastTable | Declarations, account: ChargedAcc
         return made
 
 
-RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
-
-
 @app.command()
 def plan(
     run_file: RunFile,
@@ -267,7 +203,7 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> Planned
     """What the release would cost, against what its ledger has left; None where it uses none and needs none."""
     from holdfast.publication.booking import ChargedAccount, secret_from_environment
     from holdfast.publication.order import Order
-    from holdfast.publication.price import price, price_without_ledger, refused_price
+    from holdfast.publication.pipeline import price, price_without_ledger, refused_price
 
     try:
         book = ledger_of_release(ledger, no_ledger, run.ledger, _folder_of(run.path), run.witness, read_only=True)
@@ -279,39 +215,7 @@ def _price(run: Run, plan: Plan, ledger: str | None, no_ledger: bool) -> Planned
     return price(plan, ChargedAccount(book, run.dataset, secret_from_environment()), order)
 
 
-@app.command()
-def diagnose(
-    run_file: RunFile,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
-    pairs: Annotated[int, typer.Option(help="Coupled pairs of chains for each curve.")] = 200,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(help="Kernel to look at (metropolis, line_gibbs); repeat for more. By default the run's own, or all."),
-    ] = None,
-    most_sweeps: Annotated[int, typer.Option(help="Sweeps after which a pair that has not met is given up.")] = 10_000,
-    as_json: AsJson = False,
-) -> None:
-    """Show how many steps Markov chains need for a release: meeting times, curves, diagnostics. Nothing is drawn for a release."""
-    from holdfast.publication.diagnose import check_page
-    from holdfast.publication.diagnose import diagnose as run_chains
-    from holdfast.runfiles.runfile import load_run
-
-    run = load_run(run_file)
-    if output is not None:
-        check_page(output)
-    with working("Reading the codes"):
-        table = run.read_declarations()
-    with coupling(quiet=as_json) as progress:
-        found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
-    if output is not None:
-        found.save(output)
-    if found.has_bounds or not as_json:
-        print(json.dumps(found.to_fields(), indent=2) if as_json else found)
-    if output is not None and not as_json:
-        print(f"Read {output}")
-    if not found.has_bounds:
-        told = "For some shape of blocks no kernel gave a bound: a release by chains would be refused."
-        raise NoMeeting(told, details=found.to_fields())
+app.command()(diagnose)
 
 
 @app.command()
@@ -526,30 +430,7 @@ def warm(as_json: AsJson = False) -> None:
     print(json.dumps({"seconds": round(seconds, 1)}) if as_json else f"compiled loops ready ({seconds:.1f} s)")
 
 
-@app.command()
-def synth(
-    path: Annotated[Path, typer.Argument(help="File to write: .parquet or .csv; an existing file is not touched.")],
-    people: Annotated[int, typer.Option(help="Number of people.")] = 100_000,
-    seed: Annotated[str, typer.Option(help="The same seed gives the same population.")] = "1",
-    what: Annotated[str, typer.Option(help="counts (one row per cell, zeros included) or records (one row per person).")] = "counts",
-    level: Annotated[str, typer.Option(help="Counts by state, county, tract or block.")] = "county",
-    by: Annotated[
-        list[str] | None,
-        typer.Option(help="Counts by this column too (sex, age, age_group, voting_age, gq, hispanic, race); repeatable."),
-    ] = None,
-    states: Annotated[int | None, typer.Option(help="Number of states; by default it follows from the number of people.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write a made-up population with states, counties, tracts, blocks, households: for trials and benchmarks."""
-    from holdfast.tables.synth import synthesize
-
-    population = synthesize(people, seed, states=states)
-    population.save(path, what, level=level, by=tuple(by or ()))
-    areas = {name: population.areas(name) for name in ("state", "county", "tract", "block")}
-    if as_json:
-        print(json.dumps({"file": path.name, "what": what, "people": people, "areas": areas}))
-    else:
-        print(f"{path.name}: {what} of {people:,} made-up people in {areas['state']:,} states, {areas['county']:,} counties")
+app.command()(synth)
 
 
 def main() -> None:

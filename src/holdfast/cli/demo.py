@@ -24,8 +24,8 @@ from holdfast.mechanisms import GeneralizedGaussian, GeneralizedLaplace
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.publication.pipeline import release
 from holdfast.publication.publication import Publication
+from holdfast.research.synth import synthesize
 from holdfast.tables import Table
-from holdfast.tables.synth import synthesize
 from holdfast.verification.recompute import Verified
 from holdfast.verification.verify import verify
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.accuracy.interval_sets import Intervals
-from holdfast.accuracy.queries import coefficients
-from holdfast.accuracy.query_names import query_label
+from holdfast.accuracy.queries import coefficients, query_label
 from holdfast.errors import InvalidParameter
 from holdfast.publication.publication import Publication
 from holdfast.wording.intervals import asked_name

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.endings import stands
+from holdfast.cli.parts import AsJson
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Place = Annotated[
 Witnessed = Annotated[
     Path | None, typer.Option("--witness", help="The second folder that remembers the ledger's head; else HOLDFAST_WITNESS.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 _SHOWN = 20
 """Problems of a ledger that are printed; one fault may break a rule at every later event."""
 Dataset = Annotated[str, typer.Argument(help="The data set: one account for all vintages and revisions of one population.")]
@@ -332,7 +332,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
         {
             "id": release.release_id,
             "state": release.state,
-            "protect": account.protected(release.facts),
+            "protect": account.unit_of(release.facts),
             "charge": release.charge.to_fields(),
             "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,

@@ -15,12 +15,11 @@ from typing import Annotated
 import typer
 from typer.completion import get_completion_inspect_parameters, shell_complete
 
+from holdfast.cli.parts import AsJson
 from holdfast.errors import OutputExists, WrongUse
 
 COMPLETING = "_HOLDFAST_COMPLETE"
 """The variable by which a shell asks for completions."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
 
 class Shell(StrEnum):

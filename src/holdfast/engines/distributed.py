@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Drawing
-from holdfast.engines.tasks import check_published, run_task
+from holdfast.engines.local import check_published, run_task
 from holdfast.errors import InvalidParameter, RequestTooLarge, StreamReused
 from holdfast.laws import Reads
 from holdfast.privacy.guarantee import Guarantee

@@ -3,6 +3,8 @@
 One stream serves one noise vector of one release of one data set. The subkey binds the identifier of the release, the channel's identity
 (target, universe, kept constraints) and a keyed digest of all input: the same key with other data, or another channel, gives independent
 noise, never the same noise twice. Input is digested task by task, so that an engine that holds only some blocks can do its part.
+
+`run_task`, and the checks of a whole table before the first task and after the last, are what every engine does alike.
 """
 
 from __future__ import annotations
@@ -11,19 +13,53 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.channels import Drawing, Facts, Task
-from holdfast.engines.tasks import check_input, check_published, run_task
-from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
+from holdfast.channels import Channel, Drawing, Facts, Task
+from holdfast.errors import ContradictingTotals, InvalidParameter, InvariantBroken, OutsideBounds, RequestTooLarge, StreamReused
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.rows import broken_constraints
-from holdfast.randomness import NoiseKey
+from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.protocol import InputSampler
 from holdfast.tables import Table
+from holdfast.tables.columns import COUNT_LIMIT
+
+
+def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    """Return what is published of a task's blocks, one a row. CONFIDENTIAL input."""
+    sampler = drawing.choice(task.shape).sampler
+    if isinstance(sampler, InputSampler):
+        return sampler.publish(counts, cell_keys, words)
+    return counts + sampler.draw(len(task.cells), words)
+
+
+def check_input(channel: Channel, counts: Ints, cell_keys: Ints | None = None) -> None:
+    """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
+    if channel.layout is not None and not channel.layout.holds(counts):
+        raise OutsideBounds(
+            "The table does not lie within the bounds of this mechanism. Correct the table, or give wider bounds: the message does not "
+            "say where, because that would tell counts. Nothing was drawn, and nothing was charged."
+        )
+    channel.target.check_input(counts, cell_keys)
+
+
+def check_published(channel: Channel, counts: Ints, published: Ints) -> None:
+    """Check what must hold between input and output: every kept total and identity, as integers. A fault of ours would show here."""
+    if published.max(initial=0) >= COUNT_LIMIT or published.min(initial=0) <= -COUNT_LIMIT:
+        raise RequestTooLarge("A released count would leave 2^62. Use less noise (a larger budget).")
+    for rows in channel.facts.kept.rows:
+        if not np.array_equal(rows.totals(published), rows.totals(counts)):
+            raise InvariantBroken(f"{rows.constraint} did not come out exactly. Nothing was written. Please report this.")
+    if channel.layout is not None and not channel.layout.holds(published):
+        raise InvariantBroken("A published count left its bounds. Nothing was written. Please report this.")
+    if channel.facts.zeros is not None and published[channel.facts.zeros.cells].any():
+        raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")
+
 
 logger = logging.getLogger(__name__)
 """It tells that a draw begins, and nothing of how it goes: times, tries and words are confidential."""
@@ -54,7 +90,7 @@ class BoundRelease:
         published = counts.copy()
         done = 0
         logger.debug("Drawing %d cells in %d tasks", len(published), len(self.tasks))
-        with self.subkey, expecting(sum(task.cells.size for task in self.tasks)):
+        with self.subkey, expecting(sum(task.cells.size for task in self.tasks)) if self.tasks else nullcontext():
             for task in self.tasks:
                 given = None if keys is None else keys[task.cells]
                 with self.subkey.stream(*task.label) as words:

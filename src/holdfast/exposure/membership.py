@@ -22,8 +22,7 @@ from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.lattices import algebra, components
-from holdfast.lattices.columns import column_numbers
-from holdfast.lattices.grids import grid_order
+from holdfast.lattices.columns import column_numbers, grid_order
 from holdfast.lattices.reduction import reduce_nested
 from holdfast.tables.cells import rank_rows
 

@@ -3,18 +3,29 @@
 A constraint names sums of cells. Kept constraints are published: what they say is exposed, whatever the budget. Identities hold for every
 data set (structural zeros, agreement of linked tables): their values are public, 0 unless others are declared. They restrict the noise and
 expose nothing, and a table that breaks one is refused.
+
+A margin may name a level of a hierarchy in place of a column: margin("state"), where state is a level of the hierarchy of county. Cards
+have constraints as plain values (`definition`, `constraint_of`), so that anyone can add up the published table again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from holdfast.display import list_names, shorten
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.display import Json, list_names, named_codes, nearest, read_as, shorten
 from holdfast.errors import InvalidConstraint
+from holdfast.tables.hierarchy import Hierarchy
+from holdfast.tables.universe import Universe
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Kind: TypeAlias = Literal["kept", "identity"]
 Values: TypeAlias = tuple[int, ...] | int | None
@@ -259,3 +270,225 @@ def _check_codes(codes: Sequence[str], what: str) -> None:
         raise InvalidConstraint(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
     if len(set(codes)) < len(codes):
         raise InvalidConstraint(f"{what} name a code twice. Name each once.")
+
+
+Ints = NDArray[np.int64]
+
+
+def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequence[Grouping] = ()) -> tuple[Grouping, ...]:
+    """The levels among these names, in full; names of columns are left out, columns go before levels of the same name.
+
+    Given:       `given`: what names mean where no hierarchy says so.
+    Guarantees:  every code of the column is in exactly one unit. InvalidConstraint names what is no column and no level.
+    """
+    known = {grouping.level: grouping for grouping in given}
+    return tuple(
+        _check_grouping(universe, known.get(name) or _find_level(universe, name, what), what)
+        for name in names
+        if name not in universe.codes
+    )
+
+
+def _find_level(universe: Universe, name: str, what: str) -> Grouping:
+    homes = [column for column, tree in universe.hierarchies.items() if name in named_levels(tree)]
+    if len(homes) > 1:
+        raise InvalidConstraint(
+            f"{what}: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names."
+        )
+    if not homes:
+        raise no_column(universe, name, what)
+    tree = universe.hierarchies[homes[0]]
+    leaf = tree.leaf_above(name)
+    if leaf is not None:
+        raise InvalidConstraint(
+            f"{what}: code {shorten(leaf)!r} of {homes[0]!r} has no unit at level {name!r}: the hierarchy is uneven there, and the code's "
+            "own total would be kept. Give it a unit, if need be one of its own with another name."
+        )
+    return Grouping(name, homes[0], tuple((node, tree.leaves(node)) for node in tree.level(name)))
+
+
+def no_column(universe: Universe, name: str, what: str) -> InvalidConstraint:
+    """The refusal of a name that is neither a column nor a level; it names the nearest of both."""
+    levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
+    also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
+    near = nearest(name, [*universe.columns, *levels], "{!r}")
+    return InvalidConstraint(f"{what}: there is no column {name!r}. {near}The table has {', '.join(universe.columns)}.{also}")
+
+
+def named_levels(tree: Hierarchy) -> tuple[str, ...]:
+    """The names given to levels; none where they are only numbered."""
+    return () if tree.levels == tuple(map(str, range(len(tree.levels)))) else tree.levels
+
+
+def _check_grouping(universe: Universe, grouping: Grouping, what: str) -> Grouping:
+    if grouping.column not in universe.codes:
+        raise no_column(universe, grouping.column, what)
+    codes = [code for _, under in grouping.units for code in under]
+    found = set(codes)
+    left_out = [code for code in universe.codes[grouping.column] if code not in found]
+    if left_out:
+        raise InvalidConstraint(
+            f"{what}: level {grouping.level!r} leaves out codes of {grouping.column!r}, such as {shorten(left_out[0])!r}: the hierarchy is "
+            "uneven there. Give every code a unit at this level."
+        )
+    if len(codes) > len(found) or len(codes) > universe.code_count(grouping.column):
+        raise InvalidConstraint(f"{what}: level {grouping.level!r} names a code twice, or one that {grouping.column!r} does not have.")
+    return grouping
+
+
+def unit_of(universe: Universe, grouping: Grouping) -> Ints:
+    """The unit of each cell."""
+    home = {code: number for number, (_, codes) in enumerate(grouping.units) for code in codes}
+    of_code = np.array([home[code] for code in universe.codes[grouping.column]], dtype=np.int64)
+    return of_code[universe.code_indices(grouping.column)]
+
+
+def combine(universe: Universe, found: Sequence[Grouping]) -> tuple[Ints, tuple[str, ...]]:
+    """(a number for each cell, equal where the cells are in the same units; the name of each number), all numbers in use."""
+    number = np.zeros(len(universe), dtype=np.int64)
+    names: list[list[tuple[str, str]]] = [[]]
+    for grouping in found:
+        joined = number * len(grouping.units) + unit_of(universe, grouping)
+        present, number = np.unique(joined, return_inverse=True)
+        units = [name for name, _ in grouping.units]
+        names = [[*names[k // len(units)], (grouping.level, units[k % len(units)])] for k in present.tolist()]
+    return number.astype(np.int64), tuple(map(named_codes, names))
+
+
+def integer_matrix(matrix: Any) -> csr_array:
+    """Any two-dimensional integer matrix as sparse int64; floats and entries beyond 2^31 are refused."""
+    from scipy.sparse import csr_array, issparse
+
+    try:
+        given = matrix if issparse(matrix) else np.asarray(matrix)
+    except ValueError:
+        raise InvalidConstraint("A matrix of kept rows has rows of equal length. Got rows of different lengths.") from None
+    if given.ndim != 2:
+        raise InvalidConstraint(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
+    if not (given.dtype.kind in "iu" or 0 in given.shape):
+        raise InvalidConstraint(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
+    _check_entries(matrix.tocoo().data if issparse(matrix) else np.asarray(given))
+    sparse = csr_array(given, dtype=np.int64, copy=True)
+    sparse.sum_duplicates()
+    sparse.eliminate_zeros()
+    _check_entries(sparse.data)
+    return sparse
+
+
+def definition(constraint: Constraint, universe: Universe) -> dict[str, Json]:
+    """Plain values that say the constraint in full. A node is written with the codes under it, so that no tree is needed later."""
+    # Sums that are kept without values say nothing of them.
+    told: dict[str, Json] = {} if constraint.kind == "kept" else {"values": _plain(constraint.values)}
+    if isinstance(constraint, Margin):
+        found = groupings(universe, constraint.columns, str(constraint), constraint.groupings)
+        return {"type": "margin", "kind": constraint.kind, "columns": list(constraint.columns), **_levels(found), **told}
+    if isinstance(constraint, Subset):
+        codes = list(constraint.codes) if constraint.codes is not None else None
+        if constraint.node is not None and codes is None:
+            assert constraint.column is not None
+            codes = list(universe.hierarchies[constraint.column].leaves(constraint.node))
+        return {
+            "type": "subset",
+            "kind": constraint.kind,
+            "column": constraint.column,
+            "codes": codes,
+            "node": constraint.node,
+            "condition": constraint.condition,
+            "by": list(constraint.by),
+            **_levels(groupings(universe, constraint.by, str(constraint), constraint.groupings)),
+            **told,
+        }
+    if isinstance(constraint, Areas):
+        sets = [[name, list(codes)] for name, codes in constraint.sets]  # a list: their order decides which words make which noise
+        return {"type": "areas", "kind": constraint.kind, "column": constraint.column, "sets": sets, "by": list(constraint.by), **told}
+    matrix = integer_matrix(constraint.matrix)
+    bounds = zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)
+    rows = [[[int(c), int(v)] for c, v in zip(matrix.indices[b:e], matrix.data[b:e], strict=True)] for b, e in bounds]
+    names = list(constraint.names) if constraint.names is not None else None
+    values = _plain(constraint.values)
+    return {"type": "linear", "kind": constraint.kind, "rows": rows, "columns": matrix.shape[1], "names": names, "values": values}
+
+
+def _levels(found: Sequence[Grouping]) -> dict[str, Json]:
+    """Levels with the codes under each of their units; nothing where only columns are named."""
+    levels = [{"level": one.level, "column": one.column, "units": [[name, list(codes)] for name, codes in one.units]} for one in found]
+    return {"levels": levels} if levels else {}
+
+
+def _plain(values: Values) -> list[int] | int | None:
+    return list(values) if isinstance(values, tuple) else values
+
+
+def constraint_of(given: Mapping[str, Json]) -> Constraint:
+    """Return the constraint that `definition` wrote. Raise InvalidConstraint if it is not one."""
+    try:
+        return _constraint_of(given)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InvalidConstraint(
+            f"A kept constraint of the card cannot be read ({type(error).__name__}). The card may have been changed."
+        ) from None
+
+
+def _constraint_of(given: Mapping[str, Json]) -> Constraint:
+    """By the functions that users call, so that values are checked as theirs are."""
+    made: Constraint
+    match given["type"]:
+        case "margin":
+            columns = _texts(given["columns"])
+            made = replace(margin(*columns) if columns else total(), groupings=_groupings(given))
+        case "subset" if given["condition"] is not None:
+            made = replace(subset(read_as(str, given["condition"]), by=_texts(given["by"])), groupings=_groupings(given))
+        case "subset":
+            made = subset(read_as(str, given["column"]), _texts(given["codes"]), by=_texts(given["by"]))
+            node = given["node"]  # only a name: the codes say what is under it
+            made = replace(made, groupings=_groupings(given), node=node if isinstance(node, str) else None)
+        case "areas":
+            made = areas(read_as(str, given["column"]), dict(_named_codes(given["sets"])), by=_texts(given["by"]))
+        case "linear":
+            made = _linear(given)
+        case _:
+            raise ValueError
+    if given["kind"] not in ("kept", "identity"):
+        raise ValueError
+    return made if given["kind"] == "kept" else identity(made, _values(given["values"]))
+
+
+def _groupings(given: Mapping[str, Json]) -> tuple[Grouping, ...]:
+    found = []
+    for one in (read_as(dict, one) for one in read_as(list, given.get("levels", []))):
+        found.append(Grouping(read_as(str, one["level"]), read_as(str, one["column"]), tuple(_named_codes(one["units"]))))
+    return tuple(found)
+
+
+def _linear(given: Mapping[str, Json]) -> Linear:
+    from scipy.sparse import csr_array
+
+    width, columns, data, ends = read_as(int, given["columns"]), [], [], [0]
+    for row in read_as(list, given["rows"]):
+        for place, value in (read_as(list, one) for one in read_as(list, row)):
+            columns.append(read_as(int, place))
+            data.append(read_as(int, value))
+        ends.append(len(columns))
+    if any(not 0 <= column < width for column in columns):
+        raise ValueError
+    matrix = csr_array((data, columns, ends), shape=(len(ends) - 1, width), dtype="int64")
+    names, values = given["names"], _values(given["values"]) if given["kind"] == "kept" else None
+    return linear(matrix, None if names is None else _texts(names), [values] if isinstance(values, int) else values)
+
+
+def _texts(value: Json) -> list[str]:
+    return [read_as(str, one) for one in read_as(list, value)]
+
+
+def _values(value: Json) -> list[int] | int | None:
+    return [read_as(int, one) for one in value] if isinstance(value, list) else None if value is None else read_as(int, value)
+
+
+def _named_codes(value: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, codes in (read_as(list, one) for one in read_as(list, value)):
+        yield read_as(str, name), tuple(_texts(codes))
+
+
+def _check_entries(entries: NDArray[Any]) -> None:
+    if entries.size and (int(entries.max()) >= 2**31 or int(entries.min()) <= -(2**31)):
+        raise InvalidConstraint("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from holdfast.display import Json, shorten
 from holdfast.errors import InvalidConstraint
-from holdfast.invariants.constraints import Constraint, Linear, Margin, Subset, is_whole, linear, margin, subset, total
-from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
+from holdfast.invariants.constraints import Constraint, Linear, Margin, Subset, integer_matrix, is_whole, linear, margin, subset, total
+from holdfast.invariants.rows import Kept, RowFamily, compile_rows
 from holdfast.tables.universe import Universe
 
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,19 @@ from numpy.typing import NDArray
 from holdfast.display import count_of
 from holdfast.errors import InvalidConstraint, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
-from holdfast.invariants.constraints import Areas, Constraint, Grouping, Kind, Linear, Margin, Subset
-from holdfast.invariants.levels import combine, groupings, no_column
+from holdfast.invariants.constraints import (
+    Areas,
+    Constraint,
+    Grouping,
+    Kind,
+    Linear,
+    Margin,
+    Subset,
+    combine,
+    groupings,
+    integer_matrix,
+    no_column,
+)
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -342,31 +353,6 @@ def _linear(universe: Universe, constraint: Linear) -> LinearRows:
     if len(empty):
         raise InvalidConstraint(f"linear(): row {names[int(empty[0])]!r} selects no cell. Remove it.")
     return LinearRows(str(constraint), constraint.kind, matrix, names, None)
-
-
-def integer_matrix(matrix: Any) -> csr_array:
-    """Any two-dimensional integer matrix as sparse int64; floats and entries beyond 2^31 are refused."""
-    from scipy.sparse import csr_array, issparse
-
-    try:
-        given = matrix if issparse(matrix) else np.asarray(matrix)
-    except ValueError:
-        raise InvalidConstraint("A matrix of kept rows has rows of equal length. Got rows of different lengths.") from None
-    if given.ndim != 2:
-        raise InvalidConstraint(f"A matrix of kept rows has two dimensions. Got {given.ndim}.")
-    if not (given.dtype.kind in "iu" or 0 in given.shape):
-        raise InvalidConstraint(f"A matrix of kept rows holds integers. Got {given.dtype}. Multiply each row until its entries are whole.")
-    _check_entries(matrix.tocoo().data if issparse(matrix) else np.asarray(given))
-    sparse = csr_array(given, dtype=np.int64, copy=True)
-    sparse.sum_duplicates()
-    sparse.eliminate_zeros()
-    _check_entries(sparse.data)
-    return sparse
-
-
-def _check_entries(entries: NDArray[Any]) -> None:
-    if entries.size and (int(entries.max()) >= 2**31 or int(entries.min()) <= -(2**31)):
-        raise InvalidConstraint("A matrix of kept rows has an entry beyond 2^31. Use smaller coefficients.")
 
 
 def _coefficient_sums(matrix: csr_array) -> NDArray[np.float64]:

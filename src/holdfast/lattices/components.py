@@ -21,8 +21,7 @@ from holdfast.errors import RequestTooLarge
 from holdfast.lattices import algebra
 from holdfast.lattices.algebra import Matrix, as_matrix, has_independent_columns
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.columns import MOST_COLUMNS, distinct_columns
-from holdfast.lattices.grids import grid_order
+from holdfast.lattices.columns import MOST_COLUMNS, distinct_columns, grid_order
 from holdfast.lattices.levels import Misfit, Piece, level_pieces
 from holdfast.lattices.long_calls import check_affordable, long_call
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table
 from holdfast.errors import HoldfastWarning, InvalidParameter, NothingLeft, RequestTooLarge
-from holdfast.invariants.constraints import Constraint, Margin
-from holdfast.invariants.rows import Kept, RowFamily, compile_rows, integer_matrix
+from holdfast.invariants.constraints import Constraint, Margin, integer_matrix
+from holdfast.invariants.rows import Kept, RowFamily, compile_rows
 from holdfast.lattices import algebra, components, levels
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.columns import has_equal_columns

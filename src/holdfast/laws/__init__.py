@@ -1,9 +1,19 @@
 """What noise is drawn, as values: targets with their weights, tails and variances. No lattice is held here, and nothing is drawn."""
 
-from holdfast.laws.families import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Suppressed
+from holdfast.laws.families import (
+    ConditionalGaussian,
+    ConditionalLaplace,
+    Gaussian,
+    L1Laplace,
+    L2Laplace,
+    Reads,
+    Rounded,
+    Suppressed,
+    Target,
+    Variance,
+)
 from holdfast.laws.keyed import Keyed
 from holdfast.laws.level_gaussian import LevelGaussian
-from holdfast.laws.target import Reads, Target, Variance
 
 __all__ = [
     "ConditionalGaussian",

@@ -1,17 +1,37 @@
-"""The laws that noise can have with one budget for all cells, each as a target.
+"""Targets: what a channel aims at, as a value: a norm, a quadratic form, bounds, or a rule; never a lattice, a sampler or a count.
+
+A target with a shape finds its sampler in one table (samplers/table.py); its `fields` label random streams. With one budget for all cells:
 
 Gaussian, Laplace   the generalized laws: weights on the moves that keep the totals
 rounded             rounded projection: independent Laplace noise, projected on these moves, rounded without bias
 conditional         noise conditioned on inequalities: the published table itself is drawn, around the true one and inside its bounds
 suppressed          no noise because nothing is published: the kept totals alone
+
+How far noise on a lattice can reach: bounds that hold for every lattice and every radius, with explicit constants.
+
+Let Z(e) = sum over z in L of exp(-e |z|), m = dim L, and e' < e. Then Z(e') / Z(e) <= (e / e')^m. Proof: exp(-|x|) in l1 or l2 is a
+mixture of centred Gaussians, so on span(L) its Fourier transform f is positive and falls along every ray; by Poisson summation
+Z(e) = e^-m det^-1 sum over the dual of f(w / e), and w / e' is longer than w / e. The same holds for exp(-|x|^2 / (2 s^2)) with e = 1/s.
+Markov's inequality for exp(lambda |z|), with the best lambda, gives
+
+    P[|z| >= t]   <= (e t / m)^m exp(m - e t)                          for e t >= m           (Theorem 12 of [DGGY22] with K = (e e / m)^m)
+    P[|z|_2 >= t] <= (t / (s sqrt m))^m exp((m - t^2 / s^2) / 2)       for t >= s sqrt m      (Theorem 15 with K = (e / (m s^2))^(m/2))
+
+where the paper has "for t large enough". Lemma 11, the number of lattice points in a ball, is here for every radius too.
+
+Variances that have a closed form are for error statements: floats, no privacy rests on them.
 """
 
 from __future__ import annotations
 
+import enum
+import itertools
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +40,132 @@ from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
 from holdfast.lattices.shapes import Shape
-from holdfast.laws import moments, tails
-from holdfast.laws.tails import sum_upwards
-from holdfast.laws.target import ON_THE_LATTICE, Field, Reads, Target, Variance, number_field
+
+Basis: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated"]
+Field: TypeAlias = str | int
+
+ON_THE_LATTICE = "over all integer tables z that change no kept total"
+
+
+class Reads(enum.Enum):
+    """What a task is given beside random words."""
+
+    NOTHING = "nothing"
+    """The noise sees no data: y = x + z."""
+    COUNTS = "counts"
+    CELL_KEYS = "counts and cell keys"
+
+
+class Form(Protocol):
+    """A covariance that is known by what it does, where a matrix would be too large."""
+
+    def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The variance of sum_i values_i z_i, for each row of values."""
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """The variance of every cell."""
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Covariance of the noise of one block: `scale` times the projection on the moves of its shape, or a `matrix` or `form` of its own.
+
+    `rounding`: so many times the sum of b* b*^T over the Gram-Schmidt vectors of the shape is added, where the shape has them (Levels).
+    `relative_error`: from rounding where the figure is exact; one standard error where it was estimated from draws of the public law.
+    "not estimated": draws would take too long; the scale is no number.
+    """
+
+    scale: float
+    matrix: NDArray[np.float64] | None = None
+    basis: Basis = "exact"
+    relative_error: float = 0.0
+    rounding: float = 0.0
+    form: Form | None = None
+
+
+class Target(ABC):
+    """What is drawn. Subclasses are frozen values: equal targets draw equal noise."""
+
+    reads: ClassVar[Reads] = Reads.NOTHING
+    splits: ClassVar[bool] = True
+    """Whether blocks are drawn independently of each other; if not, the lattice is drawn whole."""
+    publishes_cells: ClassVar[bool] = True
+    """False where cells are left out instead of noised. The mechanism's `publishes_cells` says the same; a plan checks it."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """Canonical: a name that is never changed, and exact numbers. Part of the stream's format: no class name, no prose."""
+
+    @property
+    @abstractmethod
+    def formula(self) -> str:
+        """The law as a formula, complete enough to compute it, for cards and plans. No code reads it."""
+
+    @abstractmethod
+    def log_tail(self, lattice: Lattice, t: float) -> float:
+        """Natural logarithm of a bound of P[|z| >= t] (docs: laws/families.py); 0 where nothing is known.
+
+        z is what publication adds. A target that reads counts has no noise of one law: there z = y - x, what is published less the
+        true counts, and the bound holds for every table x of the lattice's cells.
+        """
+
+    def log_weight(self, z: NDArray[Any]) -> float | None:
+        """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""
+        return None
+
+    def check_input(self, counts: NDArray[np.int64], cell_keys: NDArray[np.int64] | None) -> None:
+        """Raise if the law is not made for these counts or keys. CONFIDENTIAL input: the message holds no value of it."""
+        return
+
+    def block_variance(self, shape: Shape) -> Variance | None:
+        """For blocks of this shape; None where it must be estimated from draws."""
+        return None
+
+
+def number_field(value: Fraction) -> str:
+    """An exact number as a field: "p/q" in lowest terms, or "p"."""
+    return str(value)
+
+
+MARGIN = 1e-9
+"""Raises a logarithm computed in doubles by far more than rounding can have taken away."""
+
+
+def laplace_log_tail(dimension: int, epsilon: Fraction, t: float) -> float:
+    """Natural logarithm of the bound of P[|z| >= t] under weights exp(-epsilon |z|), in the law's own norm; 0 where it says nothing."""
+    if dimension == 0:
+        return -math.inf if t > 0 else 0.0
+    reach = float(epsilon) * t
+    if reach <= dimension:
+        return 0.0
+    return min(0.0, sum_upwards(dimension * math.log(reach / dimension), dimension - reach))
+
+
+def gaussian_log_tail(dimension: int, sigma_squared: Fraction, t: float) -> float:
+    """Natural logarithm of the bound of P[|z|_2 >= t] under weights exp(-|z|_2^2 / (2 sigma_squared)); 0 where it says nothing."""
+    if dimension == 0:
+        return -math.inf if t > 0 else 0.0
+    ratio = t * t / float(sigma_squared)
+    if ratio <= dimension:
+        return 0.0
+    return min(0.0, sum_upwards(dimension / 2 * math.log(ratio / dimension), (dimension - ratio) / 2))
+
+
+def reach(log_tail: Callable[[float], float], target_bits: int) -> int:
+    """A power of two t with log_tail(t) <= -target_bits ln 2."""
+    t = 1
+    while log_tail(float(t)) > -target_bits * math.log(2):
+        t *= 2
+        if t > 1 << 200:
+            return t
+    return t
+
+
+def sum_upwards(*terms: float) -> float:
+    """The sum, raised by more than what rounding can have taken away."""
+    return math.fsum(terms) + MARGIN * (1 + sum(map(abs, terms)) * 2.0**-10)
+
 
 MATRIX_DIMENSION = 150
 """Free dimensions of a general block up to which its covariance is one matrix; beyond, projections are made by classes of cells."""
@@ -52,7 +195,7 @@ class Gaussian(Target):
         return -float((z.astype(np.float64) ** 2).sum()) / (2 * float(self.sigma_squared))
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        return tails.gaussian_log_tail(lattice.dimension, self.sigma_squared, t)
+        return gaussian_log_tail(lattice.dimension, self.sigma_squared, t)
 
     def block_variance(self, shape: Shape) -> Variance:
         """The continuous form, which is never too small: the law is sub-Gaussian with proxy sigma in every direction ([theory R7])."""
@@ -87,7 +230,7 @@ class Laplace(Target):
         return -float(self.epsilon) * float(np.linalg.norm(z.astype(np.float64), self.norm.power))
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        return tails.laplace_log_tail(lattice.dimension, self.epsilon, t)
+        return laplace_log_tail(lattice.dimension, self.epsilon, t)
 
 
 @dataclass(frozen=True)
@@ -101,9 +244,9 @@ class L1Laplace(Laplace):
 
     def block_variance(self, shape: Shape) -> Variance | None:
         if shape.is_free:
-            return Variance(moments.free_laplace_variance(self.epsilon), relative_error=1e-14)
+            return Variance(free_laplace_variance(self.epsilon), relative_error=1e-14)
         if shape.is_one_sum:
-            cell, error = moments.one_sum_laplace_variance(shape.size, self.epsilon)
+            cell, error = one_sum_laplace_variance(shape.size, self.epsilon)
             return Variance(cell * shape.size / (shape.size - 1), relative_error=error)
         return None
 
@@ -139,14 +282,14 @@ class Rounded(Target):
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """Bound on the logarithm of P[|z|_2 >= t]: projecting shortens, and rounding moves z by at most the rounding radius."""
-        return tails.laplace_log_tail(lattice.cells, self.epsilon, max(t - rounding_radius(lattice), 0.0))
+        return laplace_log_tail(lattice.cells, self.epsilon, max(t - rounding_radius(lattice), 0.0))
 
     def block_variance(self, shape: Shape) -> Variance | None:
-        spread = moments.free_laplace_variance(self.epsilon)
+        spread = free_laplace_variance(self.epsilon)
         if shape.is_free:
             return Variance(spread, relative_error=1e-14)
         if shape.is_one_sum:  # a random subset: variance f (1 - f) of each cell, and all cells are alike
-            rounding = moments.fraction_variance(shape.axes, self.epsilon)
+            rounding = fraction_variance(shape.axes, self.epsilon)
             return Variance(spread + rounding / (1 - 1 / shape.size), relative_error=1e-12)
         if shape.is_irreducible or _is_small_general(shape):
             return None
@@ -242,3 +385,62 @@ class Suppressed(Target):
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         return float("-inf") if t > 0 else 0.0
+
+
+MOMENT_POINTS = 1 << 12
+"""Terms summed one by one. Beyond, larger steps are taken: still over a hundred points per standard deviation, and sums of a smooth bell
+with different steps differ by less than rounding does (three cells and more: measured against exact sums)."""
+
+
+def free_laplace_variance(epsilon: Fraction) -> float:
+    """2 a / (1 - a)^2 with a = exp(-epsilon)."""
+    rate = float(epsilon)
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+
+def one_sum_laplace_variance(cells: int, epsilon: Fraction) -> tuple[float, float]:
+    """(variance of one cell of the l1 Laplace law on `cells` cells with sum zero, bound of its relative error).
+
+    Given the common total S of the two compositions ([theory R4]) a cell is the difference of two independent parts of a uniform
+    composition, each of variance S (S + n) (n - 1) / (n^2 (n + 1)); S has weight (C(S + n - 1, S) a^S)^2.
+    """
+    n, rate = cells, float(epsilon)
+    if n == 1:
+        return 0.0, 0.0
+    if n == 2:  # z and -z: one Laplace variable. The sum below has an edge at 0 that steps above one would feel (2e-7 off).
+        return free_laplace_variance(2 * epsilon), 1e-14
+    a = math.exp(-rate)
+    middle = n * a / (1 - a)
+    spread = math.sqrt(n * a) / (1 - a) + 1 / rate + 1
+    low, high = max(0, math.floor(middle - 14 * spread)), math.ceil(middle + 14 * spread + 40 / rate)
+    step = max(1, (high - low) // MOMENT_POINTS)
+    points = range(low, high + 1, step)
+    logs = np.array([2 * (math.lgamma(s + n) - math.lgamma(s + 1) - rate * s) for s in points])
+    totals, weights = np.array(points, dtype=np.float64), np.exp(logs - logs.max())
+    mean = float((weights * totals * (totals + n)).sum() / weights.sum())
+    # A log-gamma of size g is off by less than g 2^-50; the weights' relative errors carry over to the mean.
+    error = 8 * math.lgamma(high + n) * 2.0**-50 + 1e-12
+    return 2 * mean * (n - 1) / (n**2 * (n + 1)), error
+
+
+def fraction_variance(axes: Sequence[int], epsilon: Fraction) -> float:
+    """E[f (1 - f)], f the fractional part of a cell of P e: e independent two-sided geometric, P taking off the means along every axis.
+
+    With N cells, N (P e)_1 is a sum of integer multiples of the cells of e: (n_1 - 1) ... (n_K - 1) times the cell itself, and -1 in place
+    of n_k - 1 for cells elsewhere on axis k. Its characteristic function Phi at 2 pi m / N is a product of powers, and s (N - s) / N^2 has
+    the discrete Fourier coefficients (1 - 1/N^2) / 6 at 0 and -1 / (2 N^2 sin^2(pi m / N)) elsewhere.
+    """
+    cells = math.prod(axes)
+    if cells == 1:
+        return 0.0
+    m = np.arange(1, cells // 2 + 1)  # m and N - m are alike
+    log_phi = np.zeros(len(m))
+    for elsewhere in itertools.product((False, True), repeat=len(axes)):
+        multiple = math.prod(-1 if away else n - 1 for n, away in zip(axes, elsewhere, strict=True))
+        count = math.prod(n - 1 if away else 1 for n, away in zip(axes, elsewhere, strict=True))
+        # log (1 - a)^2 / (1 - 2 a cos x + a^2) = -log(1 + 4 a sin^2(x/2) / (1 - a)^2); the multiple modulo N, so that x stays exact
+        half = np.pi * ((multiple % cells) * m % cells) / cells
+        log_phi -= count * np.log1p(2 * free_laplace_variance(epsilon) * np.sin(half) ** 2)
+    times = np.where(2 * m == cells, 1.0, 2.0)
+    taken = float((times * np.exp(log_phi) / np.sin(np.pi * m / cells) ** 2).sum()) / (2 * cells**2)
+    return max(0.0, (1 - 1 / cells**2) / 6 - taken)

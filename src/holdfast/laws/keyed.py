@@ -12,7 +12,7 @@ from holdfast.cellkey.perturb import table_digest
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount
 from holdfast.lattices import Lattice
-from holdfast.laws.target import Field, Reads, Target
+from holdfast.laws.families import Field, Reads, Target
 
 Ints = NDArray[np.int64]
 

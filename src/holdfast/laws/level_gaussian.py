@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Shape, Units
-from holdfast.laws import tails
-from holdfast.laws.target import ON_THE_LATTICE, Field, Target, Variance, number_field
+from holdfast.laws.families import ON_THE_LATTICE, Field, Target, Variance, gaussian_log_tail, number_field
 
 Floats = NDArray[np.float64]
 
@@ -139,12 +138,12 @@ class LevelGaussian(Target):
         return found
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
-        """The plain law's bound holds for the length in any form Q (laws/tails.py: only the scaling of Q enters), and Q(z) >= w |z|_2^2,
+        """The plain law's bound holds for the length in any form Q (laws/families.py: only the scaling of Q enters), and Q(z) >= w |z|_2^2,
         w the weight of the finest table: of the leaves by all axes, whose mask is the largest. Other margins of the leaves may have more,
         but say nothing about moves within a leaf.
         """
         _, finest = max((mask, share) for height, mask, share in self.measured if height == 0)
-        return tails.gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
+        return gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
 
     def form(self, shape: Shape) -> LevelVariances:
         """The continuous form of a block's noise. All blocks that this law draws have the shape of units."""

@@ -32,10 +32,8 @@ from typing import Literal, cast
 from holdfast.display import Json, read_as
 from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
 from holdfast.exact.formatting import format_amount
-from holdfast.ledger.chain import Event, read_head
-from holdfast.ledger.folding import BEFORE, states_in
-from holdfast.ledger.overlaps import Overlaps
-from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.chain import BEFORE, Event, read_head, states_in
+from holdfast.ledger.releases import Overlaps, ReleaseFacts, Reservation
 from holdfast.ledger.units import EXAMPLE, Units
 from holdfast.ledger.values import (
     UNCOUNTED,
@@ -93,7 +91,7 @@ class Account:
         """The grants of one unit's budget."""
         return [grant for grant in self.grants if grant.protect == unit]
 
-    def granted(self, unit: str) -> Fraction:
+    def sum_of_grants(self, unit: str) -> Fraction:
         """All grants of one unit's budget together."""
         return sum((grant.limit for grant in self.grants_for(unit)), Fraction(0))
 
@@ -109,7 +107,7 @@ class Account:
         first = next(iter([*filter(None, [self.opened]), *(grant.protect for grant in self.grants), *back, *self._lost]), None)
         return () if first is None else tuple(dict.fromkeys((first, *self.units.names)))
 
-    def protected(self, facts: ReleaseFacts) -> str:
+    def unit_of(self, facts: ReleaseFacts) -> str:
         """Return the unit that a release protects; one that does not say so protects the first of the account."""
         return facts.protect or next(iter(self.protects), "person")
 
@@ -136,11 +134,11 @@ class Account:
 
     def charge_for(self, unit: str, charge: Charge, facts: ReleaseFacts) -> Charge:
         """Return what a release costs one such unit. Nothing declared: as it stands, and `check_reserve` takes no further release."""
-        return charge.times(self.units.changes(unit, self.protected(facts)) or 1)
+        return charge.times(self.units.changes(unit, self.unit_of(facts)) or 1)
 
     def _seen_by(self, unit: str, release: Reservation) -> Reservation:
         """The release as it is charged to a unit: what it declares is about the unit that it protects, and no other."""
-        if self.protected(release.facts) == unit:
+        if self.unit_of(release.facts) == unit:
             return release
         charge = self.charge_for(unit, release.charge, release.facts)
         return replace(release, charge=charge, facts=replace(release.facts, disjoint=None))
@@ -178,7 +176,7 @@ class Account:
         if not self.protects:
             raise self.no_grant()
         if unit is None and len(self.protects) > 1:
-            raise LedgerProblem(f"The account of {self.dataset!r} protects {_listed(self.protects)}. Say whose balance: protect=...")
+            raise LedgerProblem(f"The account of {self.dataset!r} protects {_list_units(self.protects)}. Say whose balance: protect=...")
         unit = self.protects[0] if unit is None else unit
         if unit not in self.protects:
             raise self._other_unit(unit)
@@ -189,7 +187,7 @@ class Account:
             kind=None if first is None else first.kind,
             protect=unit,
             currency=currency,
-            granted=None if first is None else self.granted(unit),
+            granted=None if first is None else self.sum_of_grants(unit),
             spent=self.spent(unit),
             epsilon=None if first is None or first.delta is None else sum((cast(Fraction, g.epsilon) for g in grants), Fraction(0)),
             delta=None if first is None else first.delta,
@@ -199,7 +197,7 @@ class Account:
             per_distance=self._spent_at(unit, counted, "per_distance"),
             smallest_secret=self._spent_at(unit, counted, "smallest_secret"),
             secret_is_more=any(
-                release.costs is not None and release.costs.secret_is_more and self.protected(release.facts) == unit for release in counted
+                release.costs is not None and release.costs.secret_is_more and self.unit_of(release.facts) == unit for release in counted
             ),
             all_charges=self._overlaps_for(unit).total(currency),
         )
@@ -232,7 +230,7 @@ class Account:
     def _other_unit(self, unit: str) -> LedgerProblem:
         """The refusal of a unit that the account does not protect, and nothing relates to those that it does."""
         return LedgerProblem(
-            f"The account of {self.dataset!r} is per {_listed(self.protects)}. This is per {unit!r}. Units of one population share an "
+            f"The account of {self.dataset!r} is per {_list_units(self.protects)}. This is per {unit!r}. Units of one population share an "
             "account once it is declared what one contains of the other: "
             f"holdfast ledger units {self.dataset!r} {EXAMPLE!r}, with the names and the number that hold. "
             "Others have a data set of their own: dataset = ..."
@@ -272,7 +270,7 @@ class Account:
     def check_take_back(self, grant: Grant) -> None:
         """A grant goes whole, and only while nothing of it is spent: the others pay for every release."""
         others = [one for one in self.grants_for(grant.protect) if one.seq != grant.seq]
-        rest, spent = self.granted(grant.protect) - grant.limit, self.spent(grant.protect)
+        rest, spent = self.sum_of_grants(grant.protect) - grant.limit, self.spent(grant.protect)
         if spent > rest or (not others and self._counting_releases()):
             raise LedgerProblem(
                 f"The grant of event {grant.seq} is spent, or a part of it: the releases of {self.dataset!r} cost {grant.currency} = "
@@ -311,7 +309,7 @@ class Account:
         if not own or {grant.kind} != {"approximate", own[0].kind} or own[0].delta != grant.delta:
             return grant
         epsilon = sum((cast(Fraction, one.epsilon) for one in [*own, grant]), Fraction(0))
-        room = largest_rho(epsilon, cast(Fraction, grant.delta)) - self.granted(grant.protect)
+        room = largest_rho(epsilon, cast(Fraction, grant.delta)) - self.sum_of_grants(grant.protect)
         return replace(grant, rho=min(grant.limit, room))
 
     def check_reserve(self, release_id: str, charge: Charge, facts: ReleaseFacts) -> None:
@@ -332,7 +330,7 @@ class Account:
                 f"The budget of {self.dataset!r} is pure (epsilon). The release costs {charge}, which has no pure epsilon. Use a "
                 "mechanism with a pure promise, such as generalized-laplace, or projected-laplace for real-valued answers."
             )
-        for unit in (self.protected(facts), *self._lost):
+        for unit in (self.unit_of(facts), *self._lost):
             if unit not in self.protects:  # of a lost release too: what was declared may be lost with it
                 raise self._other_unit(unit)
         if facts.revision_of is not None:
@@ -357,7 +355,7 @@ class Account:
 
     def _check_apart(self, other: str, facts: ReleaseFacts) -> None:
         named, revised = self._check_named(other), facts.revision_of
-        if self.protected(named.facts) != self.protected(facts):
+        if self.unit_of(named.facts) != self.unit_of(facts):
             raise LedgerProblem(
                 f"This release and {other!r} protect different units, so that no one is in both says too little. Leave it out of disjoint."
             )
@@ -385,7 +383,7 @@ class Account:
                 self._check_amount(unit, self.charge_for(unit, made.charge, made.facts))
 
     def _check_amount(self, unit: str, charge: Charge) -> None:
-        name, granted, overlaps = self.currency(unit), self.granted(unit), self._overlaps_for(unit)
+        name, granted, overlaps = self.currency(unit), self.sum_of_grants(unit), self._overlaps_for(unit)
         if overlaps.total(name) <= granted:  # a bound on what is spent, and cheap
             return
         spent, asked = overlaps.largest(name), self.cost(charge, name)
@@ -478,7 +476,7 @@ class Account:
         facts = ReleaseFacts(protect=name_of(read_as(dict, event.payload["facts"])["protect"], "protect"))  # nothing else is known of it
         read_head(event.origin)
         self.check_lost(charge)
-        self._lost.append(self.protected(facts))
+        self._lost.append(self.unit_of(facts))
         self.add(event, charge, facts, "lost")
 
     def add(self, event: Event, charge: Charge, facts: ReleaseFacts, state: State = "reserved") -> Reservation:
@@ -489,7 +487,7 @@ class Account:
             release_id=event.release_id,
             state=state,
             charge=charge,
-            facts=facts if facts.protect else replace(facts, protect=self.protected(facts)),  # which unit is the first may change
+            facts=facts if facts.protect else replace(facts, protect=self.unit_of(facts)),  # which unit is the first may change
             head=event.head,
             seq=event.seq,
             time=event.time,
@@ -522,7 +520,7 @@ class Account:
         return moved
 
 
-def _listed(units: Sequence[str]) -> str:
+def _list_units(units: Sequence[str]) -> str:
     """Units as messages name them."""
     return " and ".join(map(repr, units))
 

@@ -2,6 +2,10 @@
 
 Every event has a random salt of 128 bits. Without it, someone who holds two published heads could try out what lies between them (times,
 names, amounts) until the hashes agree; with it a head says nothing but its place in the chain.
+
+A ledger's identifier names files in the state folder. So a text from a database, a mark, a card or a file of places becomes a `LedgerId`
+only here, and only a `LedgerId` becomes part of a file's name. `Folding` says where each release of a chain stands: only steps that are
+known, in the order that is allowed.
 """
 
 from __future__ import annotations
@@ -12,13 +16,15 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NewType, cast
 
 from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerBroken
-from holdfast.ledger.ids import LedgerId
 from holdfast.ledger.releases import ReleaseFacts
-from holdfast.ledger.values import Charge
+from holdfast.ledger.values import (
+    Charge,
+    State,
+)
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""
@@ -196,3 +202,65 @@ def _seq_text(seq: Any) -> str:
 def _hash(values: Mapping[str, object]) -> str:
     text = canonical(cast(Json, {name: values[name] for name in COLUMNS if name != "hash"}))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+LedgerId = NewType("LedgerId", str)
+_ID = re.compile("[0-9a-f]{32}")
+
+
+def new_ledger_id() -> LedgerId:
+    """A random identifier, for a new ledger."""
+    return LedgerId(secrets.token_hex(16))
+
+
+def read_ledger_id(value: Any) -> LedgerId:
+    """Return the value as an identifier. Raise ValueError if it is not one."""
+    if not isinstance(value, str) or _ID.fullmatch(value) is None:
+        raise ValueError("the identifier of a ledger has 32 hexadecimal digits")
+    return LedgerId(value)
+
+
+BEFORE: dict[State, tuple[State, ...]] = {
+    "drawing": ("reserved",),
+    "staged": ("drawing",),
+    "committed": ("staged",),
+    "published": ("committed",),
+    "closed": ("published",),
+    "voided": ("reserved",),
+    "voided-spent": ("drawing", "staged"),
+}
+"""From which states a state is reached. A void gives the charge back only where no random word was drawn."""
+BEGUN: dict[str, State] = {"reserved": "reserved", "lost": "lost"}
+"""In which state a release is that an event begins, by the kind of the event."""
+
+
+class Folding:
+    """Where each release stands after some events, by the number of the event that reserved it or tells that it was lost.
+
+    A step that does not follow from where its release stands, or names another release than its reservation, moves nothing: a forged
+    refund gives back no charge, and frees no name.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[int, State] = {}
+        self._names: dict[int, tuple[str, str | None]] = {}
+
+    def take(self, event: Event) -> int | None:
+        """Count one more event, and return the number of the release that it begins or moves; None where it does neither."""
+        name = (event.dataset, event.release_id)
+        if event.kind in BEGUN:
+            self.states[event.seq], self._names[event.seq] = BEGUN[event.kind], name
+            return event.seq
+        seq = event.reservation
+        if event.kind in BEFORE and seq is not None and self._names.get(seq) == name and self.states[seq] in BEFORE[event.kind]:
+            self.states[seq] = event.kind
+            return seq
+        return None
+
+
+def states_in(chain: Iterable[Event]) -> dict[int, State]:
+    """Where each release of a chain stands, as `Folding` says."""
+    folding = Folding()
+    for event in chain:
+        folding.take(event)
+    return folding.states

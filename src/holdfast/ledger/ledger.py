@@ -27,10 +27,8 @@ from holdfast.errors import InvalidParameter, LedgerProblem, OtherInput, Witness
 from holdfast.exact.parameters import Exact
 from holdfast.ledger import replay
 from holdfast.ledger.account import Account, id_elsewhere
-from holdfast.ledger.chain import Event, checked_facts, make_event, read_chain, read_row
-from holdfast.ledger.ids import LedgerId, new_ledger_id
+from holdfast.ledger.chain import Event, LedgerId, checked_facts, make_event, new_ledger_id, read_chain, read_row
 from holdfast.ledger.releases import ReleaseFacts, Reservation
-from holdfast.ledger.restore import steps_after_restore
 from holdfast.ledger.rows import (
     dataset_at,
     event_rows,
@@ -48,7 +46,7 @@ from holdfast.ledger.store import Store, place_of, tables
 from holdfast.ledger.units import Units
 from holdfast.ledger.values import Balance, Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
-from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark
+from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark, steps_after_restore
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -9,8 +9,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem, WrongState
 from holdfast.exact.formatting import format_amount
 from holdfast.ledger.account import Account
-from holdfast.ledger.chain import Event
-from holdfast.ledger.folding import BEGUN, states_in
+from holdfast.ledger.chain import BEGUN, Event, states_in
 from holdfast.ledger.releases import Reservation
 from holdfast.ledger.values import GRANT_NEEDS, Grant
 from holdfast.tables.similar import look_alike, skeletons
@@ -80,7 +79,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     if made.limit <= 0:
         raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
     if same is not None and not again:
-        both = account.granted(made.protect) + made.limit
+        both = account.sum_of_grants(made.protect) + made.limit
         raise LedgerProblem(
             f"This very grant is already in the ledger: {same}, by {shorten(same.approver)!r}, event {same.seq}. Given again it adds up: "
             f"{account.dataset!r} would have {made.currency} = {format_amount(both, up=False)} in all. If that is meant, say so with "

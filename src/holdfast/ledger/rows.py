@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import LedgerBroken
-from holdfast.ledger.chain import COLUMNS, Event, read_row
-from holdfast.ledger.ids import LedgerId, read_ledger_id
+from holdfast.ledger.chain import COLUMNS, Event, LedgerId, read_ledger_id, read_row
 from holdfast.ledger.releases import Reservation
 from holdfast.ledger.state import read_secret
 from holdfast.ledger.store import tables

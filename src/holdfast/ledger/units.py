@@ -37,9 +37,9 @@ class Units:
                 raise InvalidParameter(
                     f"The units {name!a} and {other!a} differ only in blanks, case or letters that look alike. Write one."
                 )
-        if any(type(number) is not int or not 1 <= number <= MAX_CONTENTS for _, _, number in self._contained):
+        if any(type(number) is not int or not 1 <= number <= MAX_CONTENTS for _, _, number in self._pairs):
             raise InvalidParameter(f"How many units another contains is a whole number from 1 to {MAX_CONTENTS:,}, as in {EXAMPLE}.")
-        if any(self._contains(member, container) for container, member, _ in self._contained):
+        if any(self._contains(member, container) for container, member, _ in self._pairs):
             raise InvalidParameter("A unit cannot contain itself, nor what contains it. Write each pair once, the larger unit first.")
 
     @classmethod
@@ -55,7 +55,7 @@ class Units:
 
     def and_also(self, other: Units) -> Units:
         """Return both together. A number that is there stays: spending was limited by it."""
-        for container, member, number in other._contained:
+        for container, member, number in other._pairs:
             if (known := self.contents.get(container, {}).get(member, number)) != number:
                 raise InvalidParameter(f"It was declared that a {container} contains at most {known} {member}; that stays. Got {number}.")
         both = dict.fromkeys([*self.contents, *other.contents])
@@ -74,14 +74,14 @@ class Units:
         """Return how many changes of one `protect` a change of one `unit` is at most; None where nothing was declared that tells."""
         found = {unit: 1}
         for _ in self.names:  # the longest way passes each name once
-            for container, member, number in self._contained:
+            for container, member, number in self._pairs:
                 for one, other, times in ((container, member, number), (member, container, CONTAINERS)):
                     if one in found:
                         found[other] = min(found.get(other, found[one] * times), found[one] * times)
         return found.get(protect)
 
     @property
-    def _contained(self) -> Iterator[tuple[str, str, int]]:
+    def _pairs(self) -> Iterator[tuple[str, str, int]]:
         return ((container, member, number) for container, members in self.contents.items() for member, number in members.items())
 
     def _contains(self, container: str, unit: str) -> bool:

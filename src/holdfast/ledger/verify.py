@@ -9,9 +9,8 @@ from typing import Any
 from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.ledger.account import Account, id_in_use
-from holdfast.ledger.chain import Event, read_head, walk
+from holdfast.ledger.chain import Event, Folding, read_head, walk
 from holdfast.ledger.disjoint import DISJOINT
-from holdfast.ledger.folding import Folding
 
 
 def find_problems(

@@ -2,13 +2,19 @@
 exchanged is noticed before anything is charged to it.
 
 A mark names the last event that was seen, and holds every release up to it with its charge and state: what a restored copy has lost can
-then be charged again (restore.py). It is kept in the state folder, and in a second folder where one is named. It is read and checked
+then be charged again. It is kept in the state folder, and in a second folder where one is named. It is read and checked
 before every write, inside the write's transaction. It is advanced along the same chain when the write is on disk, and before `reserve` and
 `start_drawing` return: so it is never ahead of the ledger, and nothing is drawn that it does not know.
 
 What it cannot see: who can put back the ledger can put back the marks too, where they may write there. A second folder that they may not
 change notices it, as long as it is named; heads on cards are the last resort. A machine whose mark is older than the copy that was put back
 sees nothing. A ledger that has no mark here yet is taken as it is, and the command says so.
+
+After a ledger was put back, what it lost is charged again, as far as its witness saw it. A release that the copy does not hold is charged
+as `lost`: it counts, its name is used up, and nothing is known of its cells, so it adds to everything. One that the copy holds as reserved,
+and that had begun to draw, goes on to `drawing`: a void must not give its charge back. Grants that were lost stay lost, and the budget is
+smaller. A grant that was taken back after the copy was made stands again: marks hold releases only, so the message asks whoever accepts the
+restore to take it back again.
 """
 
 from __future__ import annotations
@@ -24,13 +30,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from holdfast.display import read_as
+from holdfast.display import Json, read_as
 from holdfast.errors import LedgerBroken, LedgerProblem, NoWitness, WitnessMismatch
-from holdfast.ledger.chain import MAX_SEQ, START, Event, canonical, is_hash, read_head
-from holdfast.ledger.folding import BEFORE, BEGUN
-from holdfast.ledger.ids import LedgerId, read_ledger_id
-from holdfast.ledger.shared_files import lock_folder, make_inside, write_shared
-from holdfast.ledger.state import is_usable, read_plain, state_folder, state_path
+from holdfast.ledger.chain import BEFORE, BEGUN, MAX_SEQ, START, Event, LedgerId, canonical, is_hash, read_head, read_ledger_id, states_in
+from holdfast.ledger.state import is_usable, lock_folder, make_inside, read_plain, state_folder, state_path, write_shared
 from holdfast.ledger.values import Charge, State, name_of
 
 logger = logging.getLogger(__name__)
@@ -405,3 +408,46 @@ def check_mark(mark: Mark, hash_there: str | None, last: int) -> None:
 
 def _name(ledger: LedgerId) -> str:
     return f"{ledger}.mark"
+
+
+Step = tuple[str, str, str | None, Mapping[str, Json]]
+"""(kind, dataset, release id, payload) of an event to be appended."""
+
+
+def steps_after_restore(chain: list[Event], marks: Iterable[Mark], needs_grants: bool) -> tuple[list[Step], list[Seen]]:
+    """The events that charge what was lost, and the releases that are charged as lost."""
+    hashes = {event.seq: event.hash for event in chain}
+    told = {event.origin for event in chain if event.kind == "lost"}
+    states = states_in(chain)
+    steps: list[Step] = []
+    lost: list[Seen] = []
+    for one in _last_seen(marks):
+        ledger, seq, own_hash = read_head(one.origin)
+        state = states.get(seq) if ledger == chain[0].ledger and hashes.get(seq) == own_hash else None
+        if one.counts and one.origin not in told and state in (None, "voided"):
+            lost.append(one)
+            facts = {"protect": one.protect}
+            steps.append(("lost", one.dataset, one.release_id, {"charge": one.charge.to_fields(), "facts": facts, "head": one.origin}))
+        elif one.is_drawn and state == "reserved":
+            steps.append(("drawing", one.dataset, one.release_id, {"reservation": seq}))
+    opened = [] if needs_grants else _find_missing_accounts(chain, lost)
+    return [*opened, *steps], lost
+
+
+def _last_seen(marks: Iterable[Mark]) -> list[Seen]:
+    """Each release once. Marks may be of different age, and of chains that parted: one that was drawn in any of them was drawn, and of
+    others the later mark knows more.
+    """
+    found: dict[str, Seen] = {}
+    for mark in sorted(marks, key=lambda mark: mark.seq):
+        for one in mark.releases.values():
+            if one.origin not in found or one.is_drawn or not found[one.origin].is_drawn:
+                found[one.origin] = one
+    return list(found.values())
+
+
+def _find_missing_accounts(chain: list[Event], lost: list[Seen]) -> list[Step]:
+    """Accounts that the copy does not have yet, in a ledger that records without a limit."""
+    there = {event.dataset for event in chain if event.kind in ("granted", "opened")}
+    protected = {one.dataset: one.protect for one in reversed(lost) if one.dataset not in there}
+    return [("opened", dataset, None, {"protect": name}) for dataset, name in protected.items()]

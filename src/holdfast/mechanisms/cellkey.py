@@ -21,8 +21,7 @@ from holdfast.exact.balls import float_up
 from holdfast.laws import Keyed
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey, Key
-from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import Mechanism, promise
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.tables import Table
 from holdfast.tables.columns import KEY_BITS

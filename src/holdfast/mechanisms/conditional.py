@@ -32,13 +32,11 @@ from holdfast.mechanisms.bounds import (
     used_columns,
 )
 from holdfast.mechanisms.keys import GOT, InvalidKey
-from holdfast.mechanisms.mechanism import Mechanism, read_per
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import Mechanism, promise, read_per
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
 from holdfast.privacy.guarantee import Conditioning
-from holdfast.privacy.parameters import budget, ordinary
+from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 
 Noise: TypeAlias = Literal["laplace", "gaussian"]
 _NOISES = ("laplace", "gaussian")

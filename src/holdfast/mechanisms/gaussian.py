@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
+from holdfast.channels.channel import SamplerRequest
 from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
@@ -19,10 +19,8 @@ from holdfast.laws import Gaussian
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.levels import Shares, level_channel, read_rows, read_shares, rows_of
-from holdfast.mechanisms.mechanism import read_per
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import promise, read_per
 from holdfast.mechanisms.requests import DEFAULT_ETA, SAMPLER_KEYS, ChainMechanism, check_choice, request_from_keys, sampler_request
-from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import (
     check_says_something,
     pair_sigma_squared,
@@ -30,7 +28,7 @@ from holdfast.privacy.calibration import (
     simple_sigma_squared,
     tight_sigma_squared,
 )
-from holdfast.privacy.parameters import budget, ordinary, probability
+from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 

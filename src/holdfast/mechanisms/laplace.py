@@ -8,16 +8,15 @@ from fractions import Fraction
 from math import isqrt
 from typing import Literal, Self
 
-from holdfast.chains.sampler import SamplerRequest
 from holdfast.channels import Channel, Facts
+from holdfast.channels.channel import SamplerRequest
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.lattices.norms import L1, NORMS, norm_of
 from holdfast.laws import L1Laplace, L2Laplace, Rounded
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import Mechanism, read_per
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import Mechanism, promise, read_per
 from holdfast.mechanisms.requests import (
     DEFAULT_ETA,
     SAMPLERS,
@@ -27,8 +26,7 @@ from holdfast.mechanisms.requests import (
     sampler_keys,
     sampler_request,
 )
-from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.parameters import budget, ordinary
+from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.samplers.table import COUPLING
 
 LAPLACE_SAMPLERS = (*SAMPLERS, COUPLING)

@@ -15,7 +15,7 @@ from holdfast.channels.layout import LevelLayout
 from holdfast.display import Json, list_names, nearest, shorten
 from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exact.parameters import exact_fraction
-from holdfast.exposure.zeros import Zeros
+from holdfast.exposure.cells import Zeros
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrow_mask
 from holdfast.lattices.norms import LEVELS
@@ -23,9 +23,9 @@ from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, declare_shape
-from holdfast.mechanisms.promise import promise
-from holdfast.privacy.asked import Asked
+from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy.level_secrets import Measured, person_distance, smallest_distance
+from holdfast.privacy.parameters import Asked
 
 _ROW = 'level = "county", margin = ["sex", "age"], share = "1/4"'
 

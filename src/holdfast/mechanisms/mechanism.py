@@ -3,6 +3,8 @@
 m          the most records one person may have (max_records; 1 where the promise is for one record)
 distance   between two tables: one person who moves all records from one cell to another changes counts by 2 m in l1 and by 2 m^2 in
            squared l2
+
+`promise` is the guarantee of their channels, with the public facts that a reader needs to judge it.
 """
 
 from __future__ import annotations
@@ -11,16 +13,22 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 from holdfast.channels import Channel, Facts, Law
 from holdfast.display import Json, shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
+from holdfast.exposure.cells import known_by_identities
 from holdfast.lattices import Lattice
+from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.mechanisms.keys import InvalidKey, Key
-from holdfast.privacy.asked import DISTANCE, Asked
+from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, KeyedNoise, Kind, Relation, secrets_of
+from holdfast.privacy.parameters import DISTANCE, Asked
 from holdfast.tables.declarations import checked_protect
 
 if TYPE_CHECKING:
@@ -200,3 +208,54 @@ def read_per(value: object) -> str | None:
 def _written(value: object) -> str:
     """As Python code; a number as p/q or as a decimal, whichever is shorter; of a long one the middle is left out."""
     return repr(shorten(min(str(value), format_exact(value), key=len), MAX_NUMBER) if isinstance(value, Fraction) else value)
+
+
+def promise(
+    facts: Facts,
+    kind: Kind,
+    distance: Norm | NormName,
+    *,
+    epsilon: Fraction | None = None,
+    rho: Fraction | None = None,
+    delta: Fraction | None = None,
+    asked: Asked | None = None,
+    answers: Answers | None = None,
+    keyed: KeyedNoise | None = None,
+) -> Guarantee:
+    """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for;
+    `answers`: where the facts are of real-valued answers; `keyed`: where noise is looked up by cell keys.
+    """
+    lattice, norm = facts.lattice, norm_of(distance)
+    secrets = secrets_of(facts.moves, facts.protected, facts.records)
+    if answers is not None:
+        secrets = replace(secrets, person_can_be_added=False, reach={norm: answers.reach})
+    known_sums, known = known_by_identities(lattice.kept)
+    kept_sums = lattice.rank - known_sums
+    universe = lattice.universe
+    relation = Relation(
+        same_totals=kept_sums > 0,
+        same_cells=universe is not None and not universe.is_public,
+        non_negative=facts.zeros is not None,
+        identities=known_sums > 0,
+    )
+    fixed = np.setdiff1d(lattice.exposed_cells, known)
+    names = tuple(str(i) if universe is None else universe.cell_name(i) for i in fixed[:MAX_NAMES].tolist())
+    smallest, status = secrets.smallest(norm)
+    return Guarantee(
+        kind=kind,
+        distance=norm,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        smallest_secret=smallest,
+        smallest_secret_status=status,
+        person=secrets.person(norm),
+        person_can_be_added=secrets.person_can_be_added,
+        protect=secrets.protect,
+        max_records=secrets.max_records,
+        relation=relation,
+        exposed=Exposed(kept_sums=kept_sums, cells=len(fixed), names=names),
+        asked=asked,
+        answers=answers,
+        keyed=keyed,
+    )

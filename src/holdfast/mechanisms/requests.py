@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeVar, cast
 
 from holdfast.chains.kernels import KERNELS
-from holdfast.chains.sampler import SamplerRequest
+from holdfast.channels.channel import SamplerRequest
 from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact

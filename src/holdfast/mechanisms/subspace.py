@@ -20,13 +20,11 @@ from holdfast.lattices.norms import L1, NORMS, Norm, NormName
 from holdfast.laws import Gaussian, Rounded
 from holdfast.mechanisms import keys
 from holdfast.mechanisms.keys import InvalidKey
-from holdfast.mechanisms.mechanism import Mechanism, read_per
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import Mechanism, promise, read_per
 from holdfast.mechanisms.requests import check_choice
-from holdfast.privacy.asked import DISTANCE
 from holdfast.privacy.calibration import pair_sigma_squared
 from holdfast.privacy.guarantee import Answers
-from holdfast.privacy.parameters import budget, ordinary, probability
+from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
 from holdfast.tables.measure import MAX_PLACES, AnswerGrid
 
 Calibration = Literal["analytic", "paper"]

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from holdfast.channels import Channel, Facts
 from holdfast.laws import Suppressed
-from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.promise import promise
+from holdfast.mechanisms.mechanism import Mechanism, promise
 
 
 @dataclass(frozen=True, repr=False)

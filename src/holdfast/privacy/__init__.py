@@ -26,8 +26,7 @@ from holdfast.privacy.equal_parts import (
     optimal_composition_delta,
     optimal_composition_delta_bounds,
 )
-from holdfast.privacy.guarantee import ChainFacts, Exposed, Guarantee, Promise, Relation
-from holdfast.privacy.secrets import Secrets
+from holdfast.privacy.guarantee import ChainFacts, Exposed, Guarantee, Promise, Relation, Secrets
 
 if TYPE_CHECKING:
     from holdfast.ledger import Ledger

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from holdfast.lattices.shapes.units import Units, every_pattern
-from holdfast.privacy.secrets import Found
+from holdfast.privacy.guarantee import Found
 
 Measured: TypeAlias = tuple[int, int, Fraction]
 """(level, mask, share)."""

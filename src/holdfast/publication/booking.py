@@ -5,6 +5,8 @@
 Nothing has the final name before its spend is committed. What is interrupted before it is staged is drawn again from the sealed key: the
 same bytes. From staged on it is only renamed. Other data, other kept totals or another version of the streams are refused. A release
 without a ledger goes the same way; its steps of account do nothing.
+
+Noise that the records fix is compared with that of earlier releases in the ledger: a second draw for the same records would tell more.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from holdfast.cellkey.published import FixedNoise, NoiseFacts
 from holdfast.channels import Channel
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.engines.rehearsal import rehearse
@@ -36,30 +39,32 @@ from holdfast.errors import (
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.embedded import find_ledger
-from holdfast.ledger.releases import Granted
+from holdfast.ledger.releases import Granted, ReleaseFacts, Reservation
 from holdfast.ledger.state import state_folder
-from holdfast.ledger.values import ESTIMATED
-from holdfast.publication.fixed_noise import compare_noise, with_noise
+from holdfast.ledger.values import ESTIMATED, text_of
 from holdfast.publication.folder import (
     TEMPORARY,
     Output,
+    card_digest,
     clear,
     drop_lock,
+    holds_release,
     lock_of,
     output_problem,
     put_in_place,
     remove_leftovers,
+    remove_unfinished,
     take_lock,
+    unfinished_name,
 )
 from holdfast.publication.history import charge_facts, public_facts
 from holdfast.publication.order import Order, software
 from holdfast.publication.plan import Plan
-from holdfast.publication.staged import card_digest, holds_release, remove_unfinished, unfinished_name
 from holdfast.randomness import NoiseKey
-from holdfast.randomness.key_files import read_key_file
-from holdfast.randomness.keys import STREAM_VERSION
-from holdfast.randomness.sealing import second_secret
+from holdfast.randomness.keys import read_key_file, second_secret
+from holdfast.randomness.vault import STREAM_VERSION
 from holdfast.tables import Table
+from holdfast.wording.cellkey import other_noise_refusal, other_records_refusal
 from holdfast.wording.endings import (
     NOTHING_BEGUN,
     PUBLISHED_UNCHARGED,
@@ -74,6 +79,47 @@ from holdfast.wording.endings import (
 if TYPE_CHECKING:
     from holdfast.cellkey.published import FixedNoise
     from holdfast.ledger.releases import Reservation
+
+
+def with_noise(facts: ReleaseFacts, noise: FixedNoise) -> ReleaseFacts:
+    """For the event that reserves the release; InvalidParameter where the ledger could not hold the reason."""
+    said = None if noise.other_records is None else text_of(noise.other_records, "other_records")
+    return replace(facts, noise=noise.facts.to_fields(), other_records=said)
+
+
+def compare_noise(earlier: Sequence[Reservation], dataset: str, noise: FixedNoise) -> tuple[str, ...]:
+    """In which parts the noise is another than that of earlier cell key releases in the ledger, where that is allowed; else LedgerProblem.
+
+    A data set is only a name: the same records may be there under another one. So all of the ledger is compared, except data sets that were
+    said to have other records, now or when a release was recorded after them.
+    """
+    standing: dict[str, list[Reservation]] = {}
+    for release in earlier:
+        if release.charge.kind == "cell-key" and release.state not in ("voided", "voided-spent"):
+            standing.setdefault(release.dataset, []).append(release)
+    own = standing.pop(dataset, [])
+    parts = _differing(noise.facts, own)
+    if parts and not noise.allowed:
+        raise LedgerProblem(other_noise_refusal(dataset, parts))
+    for name, others in standing.items():
+        differing = _differing(noise.facts, others)
+        if not differing or noise.other_records is not None or _are_told_apart(own, others) or _are_told_apart(others, own):
+            continue
+        if not noise.allowed:
+            raise LedgerProblem(other_records_refusal(dataset, name, differing))
+        parts += differing
+    return tuple(name for name in noise.facts.to_fields() if name in parts)
+
+
+def _differing(noise: NoiseFacts, releases: Sequence[Reservation]) -> list[str]:
+    found = [release.facts.noise or {} for release in releases]
+    return [name for name, value in noise.to_fields().items() if any(facts.get(name) != value for facts in found)]
+
+
+def _are_told_apart(said: Sequence[Reservation], others: Sequence[Reservation]) -> bool:
+    """Whether a release of one data set was recorded as of other records, when the other data set had one."""
+    return bool(others) and any(release.facts.other_records is not None and release.seq > others[0].seq for release in said)
+
 
 EMBEDDED: Final = "embedded"
 RecordedIn: TypeAlias = Ledger | NewLedger | Literal["embedded"] | None

@@ -19,14 +19,12 @@ from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, Outpu
 from holdfast.ledger import Charge, Ledger, NewLedger
 from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.state import sync_folder
-from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, find_book
-from holdfast.publication.fixed_noise import compare_noise, with_noise
+from holdfast.publication.booking import EMBEDDED, RecordedIn, Unbooked, after_publication, compare_noise, find_book, with_noise
 from holdfast.publication.folder import Output, follow_umask, output_problem, put_in_place, write_synced
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.order import UNNAMED
 from holdfast.report.cellkey import cellkey_html, perturbed_html
-from holdfast.tables.formats import save_frame
-from holdfast.tables.formulas import is_formula
+from holdfast.tables.formats import is_formula, save_frame
 from holdfast.wording.cellkey import (
     STOPPED,
     check_sentences,

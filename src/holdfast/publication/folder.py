@@ -18,6 +18,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,16 @@ from holdfast.card.card import Card, FileInfo
 from holdfast.card.problems import other_version
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
-from holdfast.ledger.shared_files import wait_for
-from holdfast.ledger.state import sync_folder
-from holdfast.publication.given_files import CARD, read_json_text
+from holdfast.ledger.chain import read_head
+from holdfast.ledger.state import sync_folder, wait_for
+from holdfast.publication.given_files import (
+    CARD,
+    MAX_JSON_BYTES,
+    Unfit,
+    check_json,
+    read_json_text,
+    read_plain,
+)
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas
@@ -40,11 +48,11 @@ from holdfast.publication.view import VIEW, VIEW_FILE, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
-from holdfast.tables.formats import FORMATS, save_frame
-from holdfast.tables.formulas import FORMULAS, formula_columns, is_formula, mark_frame
+from holdfast.tables.formats import FORMATS, FORMULAS, formula_columns, is_formula, mark_frame, save_frame
 from holdfast.wording.endings import left_over_sentence, removed_sentence
 
 if TYPE_CHECKING:
+    from holdfast.ledger.releases import Reservation
     from holdfast.publication.publication import Publication
 
 logger = logging.getLogger(__name__)
@@ -402,3 +410,52 @@ def _is_at(handle: int, path: Path) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), os.stat(path))
     return False
+
+
+def unfinished_name(entry: str) -> str:
+    """The name of the folder in which the release of this entry of a ledger is made ready."""
+    ledger, seq, digest = read_head(entry)
+    return f"{TEMPORARY}{ledger}-{seq}-{digest}"
+
+
+def card_digest(folder: Path) -> str | None:
+    """The checksum of the card, which holds those of all other files; None where there is no plain card."""
+    try:
+        return hashlib.sha256(read_plain(folder / CARD, MAX_JSON_BYTES)).hexdigest()
+    except Unfit:
+        return None
+
+
+def holds_release(folder: Path, reservation: Reservation, identity: str | None = None) -> bool:
+    """True if this plain folder holds the release of a reservation, whole and as it was staged.
+
+    Given:  identity: that of what is drawn, by the plan of the release; None where no plan is at hand.
+    """
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return False
+        data = read_plain(folder / CARD, MAX_JSON_BYTES)
+        if hashlib.sha256(data).hexdigest() != reservation.checksum:
+            return False
+        check_json(data)
+        card = Card.from_json(data.decode())
+        return _names(card, reservation, identity) and next(file_problems(folder, card), None) is None
+    except (OSError, ValueError):  # Unfit and pydantic's errors among them
+        return False
+
+
+def _names(card: Card, reservation: Reservation, identity: str | None) -> bool:
+    """Whether a card names this release and its entry, and what was drawn for it from a secret key."""
+    own = card.release
+    is_drawn = own.private and identity in (None, card.mechanism.identity)
+    return is_drawn and (own.id, own.ledger) == (reservation.release_id, reservation.head)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the unfinished folder of an entry, as far as possible: only a plain folder of this user, never what a link leads to."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+        shutil.rmtree(folder, ignore_errors=True)

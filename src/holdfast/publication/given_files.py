@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.card.fields import repeated_names
+from holdfast.card.parts import repeated_names
 
 CARD = "card.json"
 """What a folder of a release has, written last."""

@@ -12,14 +12,14 @@ from holdfast.display import Json
 from holdfast.errors import HoldfastError
 from holdfast.exposure.facts import JointFacts, LeftOut, Obstacle, ReleaseExposure, WhyNot
 from holdfast.exposure.joint import PublishedTotals, joint_exposure
-from holdfast.invariants.definitions import constraint_of
+from holdfast.invariants.constraints import constraint_of
 from holdfast.invariants.rows import compile_rows
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.values import Costs
 from holdfast.privacy import Guarantee
 from holdfast.publication.plan import Plan
-from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.randomness.vault import STREAM_VERSION
 from holdfast.tables import Universe
 
 THIS = "this release"

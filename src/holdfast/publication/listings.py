@@ -25,8 +25,7 @@ from holdfast.invariants.rows import Kept, LinearRows, Rows
 from holdfast.publication.order import KeptRow
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
-from holdfast.tables.formats import write_csv
-from holdfast.tables.formulas import mark, marked_column, unmark
+from holdfast.tables.formats import mark, marked_column, unmark, write_csv
 from holdfast.tables.measure import COUNTS, Measure
 
 KEPT_FILE, EXPOSED_FILE = "kept.csv", "exposed.csv"

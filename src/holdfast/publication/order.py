@@ -11,11 +11,11 @@ from functools import cache
 from importlib.metadata import version
 from typing import TypeAlias
 
-from holdfast.card.fields import IDENTIFIER_PATTERN, MAX_IDENTIFIER, is_day
+from holdfast.card.parts import IDENTIFIER_PATTERN, MAX_IDENTIFIER, is_day
 from holdfast.errors import InvalidParameter
 from holdfast.ledger.disjoint import DISJOINT, Disjoint
 from holdfast.ledger.values import name_of
-from holdfast.randomness.keys import STREAM_VERSION
+from holdfast.randomness.vault import STREAM_VERSION
 
 KeptRow: TypeAlias = tuple[str, str, int]
 """(constraint, name, total)."""

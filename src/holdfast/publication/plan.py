@@ -30,19 +30,17 @@ from holdfast.card.card import (
     ZerosInfo,
     ZerosStatus,
 )
-from holdfast.card.promise import WarningInfo
+from holdfast.card.parts import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import Covariance, covariance_of
-from holdfast.channels.drawing import BlockGroup
+from holdfast.channels.drawing import BlockGroup, drawing_without_zeros, leaves_zeros_out
 from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
-from holdfast.channels.leaving_out import drawing_without_zeros, leaves_zeros_out
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.exposure import Exposure, exposure
-from holdfast.exposure.cells import rows_say_all, with_pinned
-from holdfast.exposure.zeros import RULE, zero_cells
+from holdfast.exposure.cells import RULE, rows_say_all, with_pinned, zero_cells
 from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes import Bounded, Free, OneSum
@@ -54,14 +52,20 @@ from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.answers import for_answers_only, for_counts_only, in_steps, mechanism_advice, nobody_warning
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.cellkey import noise_sentence
-from holdfast.wording.constraints import kept_texts
-from holdfast.wording.disjoint import disjoint_sentences
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
-from holdfast.wording.exposure import KEYED, columns_sentence, exposed_sentences
+from holdfast.wording.exposure import (
+    KEYED,
+    columns_sentence,
+    exposed_sentences,
+    kept_texts,
+    law_without_zeros,
+    zeros_sentence,
+    zeros_source,
+)
 from holdfast.wording.guarantee import guarantee_info, promise_lines
+from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
 from holdfast.wording.warnings import budget_warnings, noise_warnings
-from holdfast.wording.zeros import law_without_zeros, zeros_sentence, zeros_source
 
 logger = logging.getLogger(__name__)
 
@@ -425,10 +429,9 @@ def prepare(
 
     `said`, of chains: see choose_samplers. `check` may refuse the channel before samplers are chosen for it, which may take long.
     """
-    if mechanism.takes_answers:
-        facts.measure.as_grid(for_answers_only(type(mechanism).__name__))
-    else:
-        facts.measure.check_counts(for_counts_only(type(mechanism).__name__))
+    if mechanism.takes_answers == facts.measure.whole:
+        refusal = for_answers_only if mechanism.takes_answers else for_counts_only
+        raise InvalidParameter(refusal(type(mechanism).__name__))
     mechanism = mechanism.for_facts(facts)
     channel = mechanism.channel(facts)
     totals = facts.published_totals

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
-from holdfast.publication import figure_facts as facts
+from holdfast.publication import report_facts as facts
 from holdfast.publication.map_files import MAP_FILE, read_map
 from holdfast.publication.maps import folder_areas, map_facts
-from holdfast.publication.noise_charts import noise_charts
-from holdfast.publication.report_facts import margin_spreads, relative_shares
+from holdfast.publication.report_facts import margin_spreads, noise_charts, relative_shares
 from holdfast.publication.sums import find_level, levels_of, margins_of, sums_of
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure, relative_figure
-from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.sizes import size_figure
+from holdfast.report.figures.svg import Figure
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 if TYPE_CHECKING:

@@ -17,7 +17,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holdfast.card.card import Card
-from holdfast.publication.given_files import CARD, Unfit, check_content, most_bytes, names_in, read_json_text
+from holdfast.publication.given_files import (
+    CARD,
+    Unfit,
+    check_content,
+    most_bytes,
+    names_in,
+    read_json_text,
+)
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.view import VIEW, VIEW_FILE

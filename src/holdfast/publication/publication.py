@@ -1,13 +1,15 @@
 """A publication: the table with noise, its card, and what readers do with them by the public law alone.
 
 `hf.release` gives one that was drawn and is still to be saved, `hf.load` one that was read from its folder.
+
+Its card is made once, from the plan, what its totals expose, and what the office says.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,34 +21,125 @@ from numpy.typing import NDArray
 from holdfast.accuracy.interval_sets import Intervals, interval_of, intervals_of
 from holdfast.accuracy.queries import LEVEL, Query
 from holdfast.accuracy.simulated import Simulated, simulated_errors
-from holdfast.card.card import Card, ReleaseInfo, Revision
+from holdfast.card.card import (
+    SCHEMA_VERSION,
+    Card,
+    DisjointInfo,
+    GrantInfo,
+    LabelInfo,
+    PublicColumn,
+    ReleaseInfo,
+    Revision,
+    TableInfo,
+    TreeInfo,
+)
+from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
+from holdfast.channels.layout import LevelLayout
 from holdfast.display import count_of, html_table, shorten
 from holdfast.errors import IdenticalRelease
 from holdfast.exposure import Exposure
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
-from holdfast.publication.card_content import make_card
 from holdfast.publication.folder import Output, check_output, fill_folder
 from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map, map_request
-from holdfast.publication.order import KeptRow
-from holdfast.publication.plan import Plan
+from holdfast.publication.order import KeptRow, Order
+from holdfast.publication.plan import Plan, exposed_info
 from holdfast.publication.plots import Plot
 from holdfast.publication.view import PublicationView, check_folder_view, make_view
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
-from holdfast.tables.formats import save_frame
-from holdfast.tables.formulas import Formulas, formula_columns
+from holdfast.tables.formats import Formulas, formula_columns, save_frame
 from holdfast.tables.frames import Frames
 from holdfast.tables.measure import COUNTS, Measure
+from holdfast.wording.budget import recorded_sentence
+from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
 from holdfast.wording.formulas import formulas_warning
+from holdfast.wording.warnings import key_warnings, limit_warnings
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
     from holdfast.accuracy.interval import Interval
     from holdfast.randomness import NoiseKey
+
+MAX_CHANGED = 100
+"""Changed totals of a revision that are listed; all are counted."""
+
+
+def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
+    """What a card says of a release that was just drawn, before it is signed and written."""
+    return ReleaseInfo(
+        id=order.release_id,
+        date=order.date,
+        office=order.office,
+        approver=order.approver,
+        private=private,
+        ledger=booking.entry,
+        grant=None if booking.grant is None else GrantInfo.model_validate(booking.grant.to_fields()),
+        disjoint=None if order.disjoint is None else DisjointInfo.of(order.disjoint),
+        ledger_text=recorded_sentence(booking.entry),
+        signer=None,
+        allow_exposed=order.allow_exposed,
+        language=ENGLISH,
+        formulas="as they are",
+    )
+
+
+def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revision | None, software: Mapping[str, str | int]) -> Card:
+    """All fields of card.json but checksums and signature, of a plan whose totals expose so much: public facts, with what only the office
+    can say. `verify` makes it again from a folder. Software versions are those when the release began.
+    """
+    info = plan.info
+    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or not about.private)
+    return Card(
+        schema_version=SCHEMA_VERSION,
+        release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
+        warnings=(*key_warnings(about.private), *info.warnings, *limits),
+        table=_table_info(plan),
+        kept=info.kept.model_copy(update={"revision": revision}),
+        exposed=exposed_info(exposure, plan.guarantee),
+        mechanism=info.mechanism,
+        sampler=info.sampler,
+        guarantee=info.guarantee,
+        expected_error=info.expected_error,
+        software=dict(software),
+        files={},
+        signature=None,
+    )
+
+
+def _table_info(plan: Plan) -> TableInfo:
+    facts, universe = plan.facts, plan.facts.universe
+    by_levels = isinstance(plan.drawing.channel.layout, LevelLayout)
+    return TableInfo(
+        name=facts.name,
+        columns=universe.columns,
+        count=facts.count_name,
+        cells=len(universe),
+        universe=universe.support,
+        universe_digest=f"sha256:{universe.digest()}",
+        protect=facts.protect,
+        max_records=facts.max_records,
+        public_columns=tuple(PublicColumn(name=name, values=facts.columns[name].tolist()) for name in plan.guarantee.exposed.columns),
+        hierarchies=tuple(
+            TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))
+            for column, tree in universe.hierarchies.items()
+            if by_levels
+        ),
+        labels=tuple(map(LabelInfo.of, universe.labels.columns)),
+        grid=GridInfo.of(facts.measure),
+    )
+
+
+def compare_revision(earlier: str, before: Iterable[KeptRow], now: Iterable[KeptRow]) -> Revision:
+    """Kept totals that differ from those of the release that this one revises: both are published, so the differences are exposed."""
+    known = {(constraint, name): total for constraint, name, total in before}
+    changed = [(n, known[s, n], t) for s, n, t in now if (s, n) in known and known[s, n] != t]
+    totals = tuple(f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED])
+    return Revision(of=earlier, changed=len(changed), totals=totals)
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,22 +1,295 @@
-"""What the report of a release is made from beside its card: the facts of its figures. The same from a release and from its folder."""
+"""What the report of a release is made from beside its card: the facts of its figures, from plan and published table and nothing else. The
+same from a release and from its folder.
+
+Pictures of the noise show how often a cell is off by how much. From the law where a cell's law can be computed, else from
+draws of the public law with a public key, and then with their standard error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.card.view import ViewInfo
-from holdfast.publication import figure_facts as facts
-from holdfast.publication.figure_facts import MOST_COLUMNS, MOST_ROWS
-from holdfast.publication.noise_charts import noise_charts
+from holdfast.accuracy.cell_laws import cell_law
+from holdfast.accuracy.error_laws import ErrorLaws
+from holdfast.accuracy.interval import Interval, around
+from holdfast.card.parts import ViewInfo
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels import Drawing
+from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
+from holdfast.channels.layout import LevelError
+from holdfast.errors import InvalidParameter
+from holdfast.lattices.shapes import Shape
+from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Sums, levels_of, margins_of, sums_of
-from holdfast.report.figures.facts import AreasFacts, GridFacts, ReportFacts, SharesFacts, SpreadFacts
+from holdfast.publication.sums import Level, Sums, deviations_of, level_title, levels_of, margins_of, sums_of
+from holdfast.report.figures.facts import (
+    LIMITS,
+    AreasFacts,
+    Bar,
+    Bubble,
+    Example,
+    GridFacts,
+    NoiseLawFacts,
+    Ranked,
+    ReportFacts,
+    SharesFacts,
+    SizeClass,
+    Sizes,
+    SpreadFacts,
+)
+from holdfast.samplers.choice import cell_draws
+from holdfast.samplers.protocol import BlockSampler, InputSampler
+from holdfast.tables import Universe
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
+
+CELLS = 4_000
+"""About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
+MOST = 3
+LOOKED_AT, SEEN = 12, 0.01
+"""Shapes of blocks looked at, and the part of the highest bar by which two pictures must differ."""
+NOT_SEEN = 1e-6
+"""Errors of computed probabilities that are not told: so small a part of the highest bar."""
+SHOWN = 0.9975
+"""Share of the draws that the picture shows, at least."""
+
+
+def noise_charts(drawing: Drawing, most: int = MOST) -> list[NoiseLawFacts]:
+    """Up to three kinds of blocks, those that most cells are in first; a function of public facts, the same on every machine. None where
+    the noise depends on the data, nor of blocks whose draws would take too long, nor of answers on a grid.
+    """
+    channel, left = drawing.channel, float(COSTLY_CELLS)
+    if channel.target.reads is not Reads.NOTHING or not channel.facts.measure.whole:  # steps of a grid are too fine for bars
+        return []
+    charts: dict[tuple[str, int], NoiseLawFacts] = {}
+    cells: dict[Shape, int] = {}
+    for task in channel.tasks():
+        cells[task.shape] = cells.get(task.shape, 0) + task.cells.size
+    for shape in sorted(cells, key=lambda found: -cells[found])[:LOOKED_AT]:
+        sampler = drawing.choice(shape).sampler
+        assert not isinstance(sampler, InputSampler)
+        kind = (sampler.name, sampler.cells)
+        if kind in charts or len(charts) == most:
+            continue
+        found = _exact(drawing, shape, sampler)
+        cost = 0.0 if found is not None or isinstance(sampler, ChainSampler) else _count(sampler) * cell_draws(sampler)
+        if found is not None and any(_alike(found, other) for other in charts.values()):
+            continue
+        if cost <= left:
+            left -= cost
+            charts[kind] = found or _simulate_law(drawing, shape, sampler)
+    return list(charts.values())
+
+
+def _alike(one: NoiseLawFacts, other: NoiseLawFacts) -> bool:
+    """Whether two computed laws make the same picture: no bar differs by more than a hundredth of the highest."""
+    if one.draws is not None or other.draws is not None:
+        return False
+    first, second = dict(one.law), dict(other.law)
+    return all(abs(first.get(k, 0.0) - second.get(k, 0.0)) <= SEEN * first[0] for k in first.keys() | second.keys())
+
+
+def _count(sampler: BlockSampler) -> int:
+    return max(2, CELLS // sampler.cells)
+
+
+def _exact(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts | None:
+    """From the law; of a chain, whose law is not the one it aims at, from its draws."""
+    found = None if isinstance(sampler, ChainSampler) else cell_law(drawing.channel.target, shape)
+    if found is None:
+        return None
+    law, half = found.probabilities, len(found.probabilities) // 2
+    inside = law[half] + np.concatenate(([0.0], np.cumsum(law[half + 1 :] + law[:half][::-1])))
+    reach = int(np.searchsorted(inside, SHOWN))
+    shown = [(k, float(f"{law[half + k]:.9g}")) for k in range(-reach, reach + 1)]
+    return NoiseLawFacts(sampler.cells, shown, most_off=found.error if found.share > NOT_SEEN else 0.0)
+
+
+def _simulate_law(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> NoiseLawFacts:
+    names = ("noise chart", json.dumps(drawing.channel.target.fields), json.dumps(shape.fields))
+    count = _count(sampler)
+    draws = public_draws(sampler, names, -(-count // BATCHES) * BATCHES if isinstance(sampler, ChainSampler) else count)
+    values, times = np.unique(draws, return_counts=True)
+    reach = int(np.sort(np.abs(draws), axis=None)[int(np.ceil(SHOWN * draws.size)) - 1])
+    law = [(k, n / draws.size) for k, n in zip(values.tolist(), times.tolist(), strict=True) if abs(k) <= reach]
+    errors = [float(f"{float(standard_error((draws == k).mean(axis=1), sampler)):.3g}") for k, _ in law]
+    return NoiseLawFacts(sampler.cells, law, draws.size, errors)
+
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ends = tuple[float | None, float | None]
+
+CONFIDENCE = 0.95
+NORMAL = 1.959964
+"""Standard deviations that hold 95 of 100 of normal noise."""
+MOST_ROWS, MOST_COLUMNS = 60, 60
+PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
+"""Bubbles of the figure of sizes."""
+
+
+def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
+    """The standard deviations of every level, in short."""
+    return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
+
+
+def spread(sums: Sums) -> SpreadFacts:
+    """The same of sums."""
+    return _spread(sums.title, sums.deviations)
+
+
+def _spread(title: str, found: Floats) -> SpreadFacts:
+    known = np.sort(found[~np.isnan(found)])
+    low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+    return SpreadFacts(title, len(found), low, middle, high, looked_at=len(known))
+
+
+def level_spread(found: LevelError) -> SpreadFacts:
+    """A margin of a level of the budget, as the card has it."""
+    low, middle, high = (float(f"{value:.6g}") for value in (found.smallest, found.median, found.largest))
+    return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
+
+
+def shares(sums: Sums) -> SharesFacts | None:
+    """How many sums of a level are how uncertain; None where not all standard deviations are known."""
+    if np.isnan(sums.deviations).any():
+        return None
+    noisy = sums.deviations > 0
+    size = np.maximum(sums.values[noisy], 0.0)
+    above = [int(np.count_nonzero(sums.deviations[noisy] > limit * size)) for limit in LIMITS]
+    edges = [int(noisy.sum()), *above]
+    classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), above[-1])
+    return SharesFacts(sums.title, int(np.count_nonzero(~noisy)), classes)
+
+
+def sizes(sums: Sums, whole: bool) -> Sizes | None:
+    """Standard deviation against size; None where no positive number has noise of a known size. `whole`: of counts."""
+    known = ~np.isnan(sums.deviations) & (sums.deviations > 0)
+    drawn = known & (sums.values > 0)
+    if not drawn.any():
+        return None
+    value, deviation = sums.values[drawn], sums.deviations[drawn]
+    places = np.floor(np.log10(value) + 1e-12).astype(np.int64)
+    classes = []
+    for place in np.unique(places).tolist():
+        inside = np.sort(deviation[places == place])
+        high = 10.0 ** (place + 1) - 1 if whole else 10.0 ** (place + 1)
+        three = float(inside[0]), float(inside[len(inside) // 2]), float(inside[-1])
+        classes.append(SizeClass(10.0**place, high, len(inside), *three))
+    exact = int(np.count_nonzero(sums.deviations == 0))
+    return Sizes(sums.title, tuple(classes), _bubbles(value, deviation), exact, int(np.count_nonzero(known & (sums.values <= 0))))
+
+
+def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
+    across = np.floor(np.log10(value) * PER_DECADE + 1e-9).astype(np.int64)
+    up = np.rint(np.log10(deviation) * DEVIATIONS_PER_DECADE).astype(np.int64)
+    pairs, which, counts = np.unique(np.stack((across, up), axis=1), axis=0, return_inverse=True, return_counts=True)
+    which = which.reshape(-1)
+    middle = np.exp(np.bincount(which, weights=np.log(deviation)) / counts)  # where all are alike, their own value
+    size = np.exp(np.bincount(which, weights=np.log(value)) / counts)
+    rows = zip(size.tolist(), middle.tolist(), counts.tolist(), strict=True)
+    assert len(pairs) == len(counts)
+    return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
+
+
+def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranked:
+    """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
+    order = np.argsort(-sums.values, kind="stable")[:most].tolist()
+    ends, kind = _ends(plan, table, sums, order)
+    bars = (Bar(sums.name(unit), float(sums.values[unit]), *pair, sums.parts(unit)) for unit, pair in zip(order, ends, strict=True))
+    return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
+
+
+def _ends(plan: Plan, table: PublishedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
+    """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
+    found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
+    if found is not None:
+        exact = all(interval.method == "kept" for interval in found)
+        return [(interval.doubles["low"], interval.doubles["high"]) for interval in found], "exact" if exact else "law"
+    deviations = sums.deviations[units]
+    if np.isnan(deviations).any():
+        return [(None, None)] * len(units), "none" if plan.covariance is None else "unknown"
+    return [_normal(plan, float(value), float(sd)) for value, sd in zip(sums.values[units], deviations, strict=True)], "normal"
+
+
+def _normal(plan: Plan, value: float, deviation: float) -> tuple[float, float]:
+    far = float(np.ceil(NORMAL * deviation)) if plan.facts.measure.whole else NORMAL * deviation
+    return float(f"{value - far:.12g}"), float(f"{value + far:.12g}")
+
+
+def computed_intervals(plan: Plan, table: PublishedTable, sums: Sequence[Ints]) -> list[Interval] | None:
+    """What `interval` says of the sums over these cells; None where one of them would have to be simulated, which is too long for a page,
+    or where there is none, because the noise depends on the counts or comes from a chain.
+    """
+    laws, out = ErrorLaws(plan.drawing), []
+    for cells in sums:
+        law = laws.without_draws(cells)
+        if law is None:
+            return None
+        published = cells, np.ones(len(cells), dtype=np.int64), int(table.counts[cells].sum())
+        out.append(around(plan.facts, published, law.reach(1 - CONFIDENCE), CONFIDENCE, False))
+    return out
+
+
+def grid_of(plan: Plan, table: PublishedTable, columns: Sequence[str] | None) -> GridFacts:
+    """The two-way table by two columns: by default those of a table that has two. Refused where it would have too many rows or columns."""
+    universe = plan.facts.universe
+    if len(universe.columns) == 1:
+        raise InvalidParameter(f"A heat map is by two columns. This table has one: {universe.columns[0]}.", field="columns")
+    if not isinstance(columns, Sequence | None):
+        raise InvalidParameter("The columns of a heat map are a list of two names.", field="columns")
+    wanted = tuple(universe.columns if columns is None else columns)
+    if len(wanted) != 2 or any(column not in universe.columns for column in wanted):
+        raise InvalidParameter(f"A heat map is by two of the columns {', '.join(universe.columns)}.", field="columns")
+    shape = tuple(universe.code_count(column) for column in wanted)
+    if shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
+        raise InvalidParameter(f"A heat map has at most {MOST_ROWS} rows and {MOST_COLUMNS} columns. Here are {shape[0]} and {shape[1]}.")
+    sums = sums_of(plan, table, Level(" x ".join(wanted), wanted))
+    codes = universe.group(wanted)[1]
+    values: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    deviations: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    for (row, column), value, deviation in zip(codes.tolist(), sums.values.tolist(), sums.deviations.tolist(), strict=True):
+        values[row][column] = value
+        deviations[row][column] = None if np.isnan(deviation) else deviation
+    rows, across = (tuple(_label(universe, column, code) for code in universe.codes[column]) for column in wanted)
+    titles = tuple(map(universe.labels.column, wanted))
+    return GridFacts(rows, across, titles[0], titles[1], values, deviations)
+
+
+def _label(universe: Universe, column: str, code: str) -> str:
+    return universe.labels.code(column, {column: code}) or code
+
+
+def example_of(plan: Plan, table: PublishedTable) -> Example | None:
+    """A cell of middle size with noise, and the next cell with noise; None where there are no two, or no standard deviations."""
+    deviations, covariance = plan.deviations, plan.covariance
+    if deviations is None or covariance is None:
+        return None
+    noisy = np.flatnonzero((deviations > 0) & (table.values > 0))
+    if len(noisy) < 2:
+        return None
+    cell = int(noisy[np.argsort(table.values[noisy], kind="stable")[len(noisy) // 2]])
+    after = noisy[noisy > cell]
+    other = int(after[0]) if len(after) else int(noisy[noisy < cell][-1])
+    query = np.zeros(len(table))
+    query[[cell, other]] = 1.0, 1.0
+    both = covariance.of(query)
+    query[other] = -1.0
+    apart = covariance.of(query)
+    found = computed_intervals(plan, table, [np.array([cell])])
+    value = float(table.values[cell])
+    low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
+    names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
+    numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.step:.{plan.sum_digits}g}") for v in (both, apart))
+    own = float(deviations[cell]), low, high, found is not None
+    return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)
+
 
 SHOWN_BARS, FEWER_BARS = 10, 6
 """Fewer beside a heat map, which has all numbers."""
@@ -33,14 +306,14 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
     heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
-        levels=tuple(map(facts.spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
+        levels=tuple(map(spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
         margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
-        sizes=facts.sizes(sums[-1], table.measure.whole),
-        ranked=facts.rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
+        sizes=sizes(sums[-1], table.measure.whole),
+        ranked=rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
         heat=heat,
         areas=areas,
-        example=facts.example_of(plan, table),
+        example=example_of(plan, table),
         noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )
@@ -57,14 +330,14 @@ def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
         return ()
     if plan.expected_error.levels:
         rows = (found for found in plan.expected_error.levels if found.margin != "total")
-        return tuple(facts.level_spread(found) for found in rows)
+        return tuple(level_spread(found) for found in rows)
     levels = margins_of(plan)
-    return facts.spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
+    return spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
 
 
 def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
     """Shares of every level below the whole table, without those whose standard deviations are not all known."""
-    found = map(facts.shares, sums[1:] or sums)
+    found = map(shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]
 
 
@@ -74,4 +347,4 @@ def _two_way(plan: Plan, table: PublishedTable) -> GridFacts | None:
         return None
     rows, columns = (universe.code_count(column) for column in universe.columns)
     fits = 2 <= rows <= MOST_ROWS and 2 <= columns <= MOST_COLUMNS and 2 * len(universe) >= rows * columns
-    return facts.grid_of(plan, table, None) if fits else None
+    return grid_of(plan, table, None) if fits else None

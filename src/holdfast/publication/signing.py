@@ -16,7 +16,7 @@ from holdfast.card.card import Card, Signature, canonical_bytes
 from holdfast.card.problems import problems
 from holdfast.errors import InvalidParameter, VerificationFailed
 from holdfast.publication.given_files import Unfit, read_json_text
-from holdfast.randomness.key_files import read_key_file
+from holdfast.randomness.keys import read_key_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from holdfast.card.view import Bias, BiasInfo, ViewInfo
+from holdfast.card.parts import Bias, BiasInfo, ViewInfo
 from holdfast.display import shorten
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept

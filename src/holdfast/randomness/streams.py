@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.ciphers import CipherContext
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, KeyClosed
-from holdfast.randomness.claims import Claim
-from holdfast.randomness.labels import MAX_LANE, Label, show_label
+from holdfast.randomness.labels import MAX_LANE, Claim, Label, show_label
 from holdfast.randomness.vault import NotCopied, Vault, counter_bytes
 from holdfast.randomness.words import EXTRA_WORDS
 

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.cmac import CMAC
 
 from holdfast.errors import ForkedKey, KeyClosed, KeyMisuse
-from holdfast.randomness.claims import Claims
-from holdfast.randomness.labels import Label, encode_label
+from holdfast.randomness.labels import Claims, Label, encode_label
 
 KEY_BYTES = 32
 STREAM_VERSION = 4

@@ -13,9 +13,7 @@ from holdfast.exact.formatting import RAISED, format_deviation, format_number, f
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
-from holdfast.report.frame import Say, render
-from holdfast.report.markup import code, name, tag, text
-from holdfast.report.parts import PageFigure, PageTable
+from holdfast.report.frame import PageFigure, PageTable, Say, code, name, render, tag, text
 from holdfast.wording.cellkey import check_sentences, distance_sentence, gap_sentence, key_size_text, published_sentences
 from holdfast.wording.cellkey_losses import counts_text
 

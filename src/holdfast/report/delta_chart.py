@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures import svg as draw
-from holdfast.report.frame import Say
-from holdfast.report.parts import PageFigure, PageTable
+from holdfast.report.frame import PageFigure, PageTable, Say
 
 LEFT, RIGHT, TOP, PLOT = 42, 14, 24, 150
 END, BASE = draw.WIDTH - RIGHT, TOP + PLOT

@@ -13,13 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from holdfast.card.answers import measure_of
 from holdfast.card.card import Card, LevelSpread
-from holdfast.card.fields import Settings
-from holdfast.card.promise import CostInfo, GuaranteeInfo
+from holdfast.card.parts import CostInfo, GuaranteeInfo, Settings, measure_of
 from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
-from holdfast.report.frame import Say
-from holdfast.report.markup import capital, join, name, tag, text
+from holdfast.report.frame import Say, capital, join, name, tag, text
 from holdfast.wording.errors import has_long_tails
 
 SHOWN_DISJOINT = 5

@@ -11,13 +11,12 @@ from holdfast.exact.formatting import format_decimal, format_deviation, format_n
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure, relative_figure
 from holdfast.report.figures.facts import ReportFacts
-from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.figures.sizes import size_figure
-from holdfast.report.frame import Say, render
-from holdfast.report.markup import capital, code, items, join, name, paragraph, table, tag, text
+from holdfast.report.figures.svg import Figure
+from holdfast.report.frame import PageSection, Say, Tile, capital, code, items, join, name, paragraph, render, table, tag, text
 from holdfast.report.page import (
     column_names,
     cost_rows,
@@ -50,9 +49,8 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.report.parts import PageSection, Tile
-from holdfast.wording.constraints import KINDS, kept_texts
 from holdfast.wording.errors import is_unbiased
+from holdfast.wording.exposure import KINDS, kept_texts
 from holdfast.wording.view import bias_rows
 
 WHOLE_KEPT, SHOWN_KEPT = 10, 3

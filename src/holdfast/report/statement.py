@@ -13,11 +13,9 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from holdfast.card.card import Card, GrantInfo
-from holdfast.card.promise import AskedInfo, CostInfo
-from holdfast.card.view import ViewInfo
+from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
 from holdfast.exact.formatting import format_deviation, format_number, format_parameter
-from holdfast.report.frame import Say, render
-from holdfast.report.markup import capital, code, join, name, tag, text
+from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
     PINNED,
     column_names,
@@ -48,9 +46,8 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.report.parts import PageFigure, PageTable, Tile
-from holdfast.wording.constraints import KINDS, kept_texts
-from holdfast.wording.odds import Guess, hundredths
+from holdfast.wording.budget import Guess, hundredths
+from holdfast.wording.exposure import KINDS, kept_texts
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_CONSTRAINTS = 5

@@ -7,7 +7,8 @@ subspace     answers in floating point under linear invariants, as [GGY22] has t
 accounting   what several promises come to together
 baselines    what others do instead of keeping totals
 analysis     what published tables say of true counts, under a prior
-chains       chains within bounds
+chains       chains within bounds, and how fast those of a release come to their law
+synth        made-up populations
 oracles      the papers' own samplers, slow and plain
 figures      figures of [SC22] as data
 

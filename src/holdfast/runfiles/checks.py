@@ -18,7 +18,7 @@ from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.privacy.asked import DISTANCE
+from holdfast.privacy.parameters import DISTANCE
 from holdfast.runfiles.messages import Place, Problem, file_label, of_key, quote
 from holdfast.runfiles.sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
 from holdfast.tables.databases import is_url

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from holdfast.card.fields import IDENTIFIER_PATTERN, is_day
+from holdfast.card.parts import IDENTIFIER_PATTERN, is_day
 from holdfast.errors import InvalidParameter
 from holdfast.invariants import areas, linear, subset
 from holdfast.invariants.constraints import Areas, Linear, Subset
@@ -30,13 +30,12 @@ from holdfast.ledger.disjoint import MAX_BECAUSE, check_because
 from holdfast.ledger.values import MAX_NAME, name_of
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, exact_number
 from holdfast.mechanisms.registry import MECHANISMS
-from holdfast.privacy.asked import DISTANCE
+from holdfast.privacy.parameters import DISTANCE
 from holdfast.publication.order import IDENTIFIER_RULE, is_identifier
 from holdfast.publication.view import BASES
 from holdfast.runfiles.messages import Place, not_one_of, quote, refuse, show_found
 from holdfast.tables.declarations import MAX_RECORDS
-from holdfast.tables.formats import FORMATS
-from holdfast.tables.formulas import FORMULAS
+from holdfast.tables.formats import FORMATS, FORMULAS
 from holdfast.tables.labels import LABEL_FORM, MAX_LABEL, check_label
 from holdfast.tables.measure import MAX_PLACES
 from holdfast.tables.text_files import MAX_QUERY_SECONDS, SEPARATORS, is_encoding

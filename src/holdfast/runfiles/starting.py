@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.card.fields import MAX_IDENTIFIER
+from holdfast.card.parts import MAX_IDENTIFIER
 from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, OutputExists, RequestTooLarge, UnknownColumn
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text

@@ -62,7 +62,7 @@ class Weighed(Protocol):
 
 @runtime_checkable
 class InputSampler(Protocol):
-    """Draws what is published from confidential input: for targets that read counts or cell keys (laws/target.py, `Reads`).
+    """Draws what is published from confidential input: for targets that read counts or cell keys (laws/families.py, `Reads`).
 
     How many words are taken may depend on the input of this task, and on no other: every task has a stream of its own. The running time
     then depends on the data too. A mechanism with such a sampler must say so in its promise, because whoever can measure the time of a

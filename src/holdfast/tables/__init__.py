@@ -6,14 +6,13 @@ text_files, excel      separators and encodings of text; workbooks
 databases, postgres    database URLs with a query; servers on which others define functions
 hierarchy, universe    which codes and cells there are; public
 labels, similar        what people call columns and codes; codes and names that are easily confused
-listing, counting      cells as rows list them; records counted
+counting               cells as rows list them; records counted
 table                  the counts; confidential
 measure, answers       what the numbers are: counts, or steps of the grid of real-valued answers
 declarations           a table without its counts, for a plan
-formats, formulas      files that tables are written to; texts that a spreadsheet would run
+formats                files that tables are written to; texts that a spreadsheet would run
 frames                 pyarrow, pandas and polars
 machine                memory that this machine has
-synth                  made-up populations for trials
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidCount
 from holdfast.tables.columns import CountColumn
+from holdfast.tables.counting import read_declared, read_listed
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.readers import open_source
 from holdfast.tables.text_files import Reading
 from holdfast.tables.universe import Universe

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidCount, InvalidParameter, UnknownColumn
 from holdfast.tables.columns import COUNT_LIMIT, CountColumn, read_only
-from holdfast.tables.counting import observed_cells
+from holdfast.tables.counting import observed_cells, read_declared, read_listed
 from holdfast.tables.hierarchy import Hierarchy
-from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source
 from holdfast.tables.text_files import Reading

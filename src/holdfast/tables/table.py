@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
 from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, read_only
-from holdfast.tables.counting import RecordColumns, count_observed, count_records
+from holdfast.tables.counting import RecordColumns, count_observed, count_records, read_declared, read_listed
 from holdfast.tables.declarations import (
     Declarations,
     check_listing,
@@ -27,7 +27,6 @@ from holdfast.tables.formats import save_frame
 from holdfast.tables.frames import Frames
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.labels import Labels
-from holdfast.tables.listing import read_declared, read_listed
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.tables.readers import open_source, source_name
 from holdfast.tables.text_files import Reading

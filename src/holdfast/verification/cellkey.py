@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from holdfast.card.fields import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
+from holdfast.card.parts import CardPart, Count, LedgerEntry, PublicFile, Sha256, Text
 from holdfast.cellkey import Perturbed
 from holdfast.cellkey.perturb import COUNT
 from holdfast.cellkey.published import NoiseFacts, Rescaled, Settings
@@ -23,9 +23,9 @@ from holdfast.publication.cellkey import PAGE, SCHEMA, fields_text, published_js
 from holdfast.publication.given_files import CELL_KEY_CARD as CARD
 from holdfast.publication.given_files import NOT_SUCH_A_FILE, Unfit, check_digest, most_bytes, parse_json, read_json_text
 from holdfast.publication.public_files import folder_problems
-from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.cellkey import perturbed_html
 from holdfast.tables.formats import FORMATS
+from holdfast.verification.inert import is_csv_of
 from holdfast.verification.recompute import VerifiedCellKeys
 
 _NOISE_PARTS = [part.name for part in fields(NoiseFacts)]

@@ -22,8 +22,7 @@ from holdfast.card.card import Card
 from holdfast.display import named_codes
 from holdfast.errors import InvalidParameter, UnreadableInput
 from holdfast.exact.formatting import format_exact
-from holdfast.invariants.constraints import Margin
-from holdfast.invariants.definitions import constraint_of
+from holdfast.invariants.constraints import Margin, constraint_of
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice
 from holdfast.lattices.grid_rounding import to_grid

@@ -18,27 +18,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.card.answers import measure_of
 from holdfast.card.card import Card
-from holdfast.card.view import ViewInfo
+from holdfast.card.parts import ViewInfo, measure_of
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.invariants.rows import Kept
 from holdfast.lattices import Lattice, lattice
 from holdfast.mechanisms.registry import mechanism_class
-from holdfast.publication.card_content import make_card
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, STRUCTURE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.maps import folder_areas
 from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import decide_exposure, exposure_after, prepare
-from holdfast.publication.publication import Folder, Publication, PublishedTable
+from holdfast.publication.publication import Folder, Publication, PublishedTable, make_card
 from holdfast.publication.report_facts import report_facts
-from holdfast.publication.rewritten import is_csv_of
 from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
+from holdfast.verification.inert import is_csv_of
 from holdfast.wording.guarantee import is_paragraph_of
 from holdfast.wording.verification import Checked, cell_key_sentences, verified_sentences
 

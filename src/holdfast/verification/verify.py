@@ -19,13 +19,12 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from holdfast.card.answers import measure_of
 from holdfast.card.card import Card
+from holdfast.card.parts import ViewInfo, measure_of
 from holdfast.card.problems import other_version, problems
-from holdfast.card.view import ViewInfo
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
-from holdfast.invariants.definitions import constraint_of
+from holdfast.invariants.constraints import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
 from holdfast.lattices import Lattice
 from holdfast.mechanisms import MECHANISMS
@@ -45,17 +44,15 @@ from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems
 from holdfast.publication.publication import Folder, Publication, value_columns
-from holdfast.publication.rewritten import is_csv_of
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
 from holdfast.tables import Table, Universe
-from holdfast.tables.formats import FORMATS
-from holdfast.tables.formulas import unmark_frame
-from holdfast.tables.listing import read_listed
+from holdfast.tables.counting import read_listed
+from holdfast.tables.formats import FORMATS, unmark_frame
 from holdfast.tables.machine import check_memory
 from holdfast.tables.measure import Measure
 from holdfast.tables.readers import open_source
-from holdfast.verification.inert import not_inert
+from holdfast.verification.inert import is_csv_of, not_inert
 from holdfast.verification.official import compare_with
 from holdfast.verification.recompute import (
     DECLARED,

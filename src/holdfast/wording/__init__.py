@@ -1,5 +1,5 @@
 """Sentences, made from the fields and enumerations of the rooms below; one file for each topic. `describe` (dispatch.py) takes whatever can
-be said in sentences, and kinds.py what other rooms teach it. The texts of pages are in catalogues/, read by catalogue.py.
+be said in sentences, and what other rooms teach it. The texts of pages are in catalogues/, read by catalogue.py.
 
 No code reads a sentence back. Only rooms that show things to people import this one: accuracy, report, publication and those above.
 

@@ -6,15 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from holdfast.card.answers import AnswersInfo
+from holdfast.card.parts import AnswersInfo
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.tables.measure import Neighbours
-from holdfast.wording.budget import asked_sentence, reach_sentences, steps_phrase
+from holdfast.wording.budget import FAIR_BITS, SHARED_KEY, asked_sentence, factor, reach_sentences, steps_phrase, weak_sentence
 from holdfast.wording.exposure import named_sentences
-from holdfast.wording.numbers import FAIR_BITS, SHARED_KEY, factor
-from holdfast.wording.odds import weak_sentence
 
 WEAKER = "Definition 2.5 of [GGY22] also covers neighbours whose invariants differ; this promise, like any on a grid, does not."
 _NEIGHBOURS = {
@@ -30,11 +28,10 @@ LARGE_COEFFICIENTS = (
 )
 
 
-def answers_info(guarantee: Guarantee) -> AnswersInfo | None:
-    """What one person can change, with the words beside it; None for counts."""
+def answers_info(guarantee: Guarantee) -> AnswersInfo:
+    """What one person can change, with the words beside it."""
     answers = guarantee.answers
-    if answers is None:
-        return None
+    assert answers is not None
     return AnswersInfo(
         places=answers.places,
         sensitivity=format_exact(answers.sensitivity),

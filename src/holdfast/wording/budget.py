@@ -1,13 +1,25 @@
-"""A budget said once: as it was asked for, then for one person, one unit of distance and the smallest secret, and why they differ."""
+"""A budget said once: as it was asked for, then for one person, one unit of distance and the smallest secret, and why they differ.
+
+Also what a budget means for a guess about one person, how it is divided and what that reaches, whether a ledger counts it, and the phrases
+that every promise has.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from holdfast.card.promise import AskedInfo
-from holdfast.exact.formatting import format_exact, format_given, format_short
-from holdfast.privacy.asked import Asked
+from flint import arb
+
+from holdfast.card.parts import AskedInfo
+from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import format_exact, format_given, format_number, format_short, format_up
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.parameters import DISTANCE, Asked
 
 
 def asked_info(guarantee: Guarantee) -> AskedInfo | None:
@@ -121,3 +133,205 @@ def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
     if guarantee.answers is not None:
         return steps_phrase(measure, guarantee.distance.is_squared)
     return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
+
+
+PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
+
+
+def run_file_lines(rho: str, shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
+    """What [release] of a run file says for these shares."""
+    yield f'rho = "{rho}"'
+    for level, margin, share in shares:
+        yield "[[release.levels]]"
+        yield f"level = {_toml(level)}"
+        yield f"margin = {_toml(margin)}"
+        yield f'share = "{share}"'
+
+
+def _toml(name: str | Sequence[str]) -> str:
+    return json.dumps(name if isinstance(name, str) or len(name) > 1 else name[0], ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class ShareLine:
+    """A share of the budget, exact."""
+
+    level: str | Sequence[str]
+    margin: str | Sequence[str]
+    share: str
+
+
+@dataclass(frozen=True)
+class ReachedLine:
+    """One wanted margin: its target, exact, if there is one, and the standard deviation that it reaches, rounded up."""
+
+    level: str
+    margin: str
+    target: str | None
+    reached: float
+
+
+@dataclass(frozen=True)
+class AllocationFacts:
+    """An allocation in plain values: shares and budget exact, other numbers to six digits, those that are bounds rounded up."""
+
+    goal: str
+    rho: str
+    per: str | None
+    levels: list[ShareLine]
+    reached: list[ReachedLine]
+    within: float
+    equal_shares: float
+    run_file: str
+
+
+def allocation_lines(found: AllocationFacts) -> Iterator[str]:
+    """The budget, what it reaches, the shares, how good they are."""
+    is_found = found.goal == "targets"
+    yield f"{'Budget':<10} rho = {found.rho} for {_whom(found.per)}, {'found for these targets' if is_found else 'as given'}"
+    rows = [("level", "margin", "standard deviation", "target" if is_found else "")]
+    rows += [(row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in found.reached]
+    yield from _table("Reached", rows)
+    shares = [(_name(row.level), _name(row.margin), row.share) for row in found.levels]
+    yield from _table("Shares", [("level", "margin", "share"), *shares])
+    yield f"{'Quality':<10} {_quality(found)}"
+
+
+def _whom(per: str | None) -> str:
+    return "one unit of distance" if per == DISTANCE else f"one {per}"
+
+
+def _quality(found: AllocationFacts) -> str:
+    what = {"targets": "rho", "sum": "sum of variances"}.get(found.goal, "largest variance")
+    over, equal = 100 * (found.within - 1), found.equal_shares
+    beside = "equal shares do as well." if f"{equal:.3g}" == "1" else f"equal shares have one {equal:.3g} times as large."
+    return f"no other shares of these margins have a {what} more than {max(over, 0.1):.2g} % lower; {beside}"
+
+
+def _name(name: str | Sequence[str]) -> str:
+    return name if isinstance(name, str) else " x ".join(name)
+
+
+def _table(head: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        line = "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        yield f"{'' if number else head:<10} {line}".rstrip()
+
+
+WEAK_EPSILON = 10
+"""Above this an epsilon for one person deserves a warning: e^10 is more than 22,000."""
+FAIR_BITS = (
+    "The promise assumes fair random bits; these come from AES-256 under a secret key, so it holds against anyone who does not have "
+    "the key and cannot break AES-256."
+)
+SHARED_KEY = (
+    "Several agents share this key: each of them can compute all noise and take it off what the others publish. So the promise is against "
+    "outsiders only, who see what is published and do not have the key."
+)
+
+
+def factor(epsilon: Fraction | float) -> str:
+    """e^epsilon to four digits, rounded up; left as a power where the number would say nothing."""
+    if epsilon > WEAK_EPSILON:
+        return f"e to the power {format_short(epsilon)}"
+    with precision(128):
+        return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
+
+
+def join_names(names: Sequence[str]) -> str:
+    """ "a, b and c"; one name or more."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quote_names(names: Sequence[str]) -> list[str]:
+    """Names of releases, as sentences show them."""
+    return [repr(name) for name in names]
+
+
+CERTAIN_EPSILON = 50
+"""From here on the bound is 1 to any number of digits that a page shows."""
+LITTLE = Fraction(99, 100)
+"""The share of right guesses above which a budget protects little: odds of 99 to 1, which an epsilon of 4.6 allows."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A guess which of two tables, both equally likely before, is the true one, made from what is published [theory T190].
+
+    Law:  right with probability at most (1 + d) / 2, d the largest total variation distance that the promise allows: by epsilon and delta
+          at most 1 - 2 (1 - delta) / (1 + e^epsilon), by rho at most sqrt(rho / 2) and sqrt(1 - e^-rho). The least of these counts.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Guess:
+        """About one of what is protected; where none can change alone, about the two nearest tables."""
+        promise = guarantee.per_person() or guarantee.per_smallest_secret()
+        return cls(Fraction(promise.epsilon), Fraction(promise.delta), promise.rho if promise.kind == "zcdp" else None)
+
+    @property
+    def right(self) -> Fraction:
+        """The largest share of right guesses; rounded up to a thousandth."""
+        if not (self.epsilon or self.delta):
+            return Fraction(1, 2)
+        with precision(128):
+            wrong = self._wrong()
+            share = Fraction(1) if wrong is None else enclosure(1 - wrong).upper
+        return min(Fraction(1), Fraction(math.ceil(share * 1000), 1000))
+
+    @property
+    def odds(self) -> str:
+        """The odds of that share, to four digits, rounded up; where delta is 0 the factor that the promise names."""
+        if not (self.epsilon or self.delta):
+            return "1"
+        with precision(128):
+            wrong = self._wrong()
+            return "infinity" if wrong is None else format_up(enclosure((1 - wrong) / wrong).upper, 4)
+
+    @property
+    def every_outcome(self) -> bool:
+        """Whether these odds bound what any single publication may tell; else they hold on average over all that may be published."""
+        return not self.delta and self.rho is None
+
+    def _wrong(self) -> arb | None:
+        """The least share of wrong guesses; None where it is nothing that a page could show."""
+        found = []
+        if self.delta < 1 and self.epsilon < CERTAIN_EPSILON:
+            found.append(ball(1 - self.delta) / (1 + ball(self.epsilon).exp()))
+        if self.rho is not None and self.rho < CERTAIN_EPSILON:
+            apart = [ball(self.rho / 2).sqrt()] if self.rho < 2 else []
+            found += [(1 - distance) / 2 for distance in (*apart, (1 - (-ball(self.rho)).exp()).sqrt())]
+        return max(found, key=lambda share: enclosure(share).lower) if found else None
+
+
+def hundredths(share: Fraction) -> str:
+    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
+    return format_number(float(100 * share))
+
+
+def weak_sentence(guarantee: Guarantee) -> str | None:
+    """Say that a budget protects little; None where it protects more, or is no differential privacy."""
+    guess = Guess.of(guarantee)
+    if guarantee.keyed is not None or guess.right <= LITTLE:
+        return None
+    about = f"about one {guarantee.protect}" if guarantee.person is not None else "which of the two nearest tables is the true one"
+    told = "more than 1,000,000,000,000" if guess.odds == "infinity" else guess.odds
+    odds = format_number(int(told)) if told.isdecimal() else told
+    return (
+        f"LITTLE IS PROTECTED by so large a budget. A best guess {about}, right 50 of 100 times without the table, can be right "
+        f"{hundredths(guess.right)} of 100 times with it. That is odds of {odds} to 1."
+    )
+
+
+def recorded_sentence(entry: str | None) -> str:
+    """For card and pages: whether a release was recorded."""
+    if entry is None:
+        return (
+            "This release was recorded in no ledger: its cost is not added to that of other releases of the same data, and a second draw "
+            "under the same id would not have been refused."
+        )
+    return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 
-from holdfast.card.promise import KeyedInfo
+from holdfast.card.parts import KeyedInfo
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.published import Gap, PublishedTables, Rescaled, Settings

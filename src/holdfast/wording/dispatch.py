@@ -1,8 +1,12 @@
-"""One function for whatever can be said in sentences."""
+"""One function for whatever can be said in sentences.
+
+It learns of further kinds of things from elsewhere (`describe_as`): research is described without being imported here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cellkey.loss import Losses
@@ -17,8 +21,29 @@ from holdfast.wording.cellkey_losses import losses_paragraph
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
-from holdfast.wording.kinds import KINDS, find_kind
 from holdfast.wording.samplers import assessment_sentences
+
+KINDS: dict[type, Described] = {}
+
+
+@dataclass(frozen=True)
+class Described:
+    """How a kind of thing is put into sentences."""
+
+    sentences: Callable[..., str]
+    """Takes the thing, and the delta where `takes_delta` says so."""
+    takes_delta: bool = False
+
+
+def describe_as(kind: type, sentences: Callable[..., str], *, takes_delta: bool = False) -> None:
+    """Let `describe` know a kind of thing, or anything whose `guarantee` is of that kind."""
+    KINDS[kind] = Described(sentences, takes_delta)
+
+
+def find_kind(thing: Any) -> Described | None:
+    """How the thing is described, or None if its kind is unknown."""
+    return next((found for kind, found in KINDS.items() if isinstance(thing, kind)), None)
+
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
     Losses: losses_paragraph,

@@ -1,10 +1,18 @@
-"""Which cells are published exactly, and why."""
+"""What is published exactly: kept constraints ("by county and sex" in place of margin(county, sex)), which cells they fix and why, and
+which
+cells take no noise because a kept total or an identity is 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from holdfast.card.card import ZerosStatus
+from holdfast.display import list_names
 from holdfast.exposure.facts import ExposedAlone
+from holdfast.invariants.constraints import Areas, Constraint, Kind, Margin, Subset, integer_matrix
+from holdfast.tables.labels import Labels
+from holdfast.wording.catalogue import ENGLISH, Sentences
 
 
 def not_acknowledged_sentences(cells: int, allowed: int, complete: bool, listed: str | None) -> str:
@@ -82,3 +90,89 @@ def structure_sentences(facts: ExposedAlone) -> str:
     if not facts.complete:
         out.append("Not all that the kept totals say together could be worked out: there may be more.")
     return " ".join(out)
+
+
+def zeros_source(totals: bool, identities: bool) -> str:
+    """What may be 0, by what there is."""
+    return ("a kept total or identity" if totals else "an identity") if identities else "a kept total"
+
+
+def law_without_zeros(cells: int) -> str:
+    """After the formula of a law, "over all integer tables z that change no kept total"."""
+    return f"; z is 0 in the {'cell' if cells == 1 else f'{cells:,} cells'} of kept.zeros"
+
+
+def zeros_sentence(status: ZerosStatus, cells: int, under: int, source: str) -> str:
+    """What is left out of the draw: `cells` of the `under` cells that a total of 0 makes 0; `source` by zeros_source."""
+    if status == "open":
+        return (
+            f"Whole codes, units and other slices under {source} of 0 take no noise where what is left can be drawn exactly. Which cells "
+            "these are is decided at the release, from the totals as published."
+        )
+    if status == "none":
+        return f"No cell is left out of the draw because of {source} of 0.{_drawn_text(under)}"
+    if cells < under:
+        they = "It" if cells == 1 else "They"
+        take = "takes" if cells == 1 else "take"
+        others = "The other one is" if under - cells == 1 else f"The other {under - cells:,} are"
+        return (
+            f"{cells:,} of the {under:,} cells under {source} of 0 {take} no noise. {they} can only be 0 since counts are not "
+            f"negative. {others} drawn like the rest of the table."
+        )
+    noun, verb = ("1 cell", "lies") if cells == 1 else (f"{cells:,} cells", "lie")
+    take = "takes" if cells == 1 else "take"
+    return f"{noun} {verb} under {source} of 0, can only be 0 since counts are not negative, and {take} no noise."
+
+
+def _drawn_text(under: int) -> str:
+    if not under:
+        return ""
+    noun = "1 cell lies under one, and is" if under == 1 else f"{under:,} cells lie under one, and are"
+    return f" {noun} drawn like the rest of the table."
+
+
+KINDS: tuple[Kind, ...] = ("kept", "identity")
+CODES = 60
+"""Characters of the codes of one constraint."""
+
+
+def kept_texts(constraints: Iterable[Constraint], labels: Labels, kind: Kind = "kept", language: str = ENGLISH) -> list[str]:
+    """The constraints of one kind in their order, kept ones or identities."""
+    said = Sentences(language)
+    return [_words(given, labels, said) for given in constraints if given.kind == kind]
+
+
+def _words(given: Constraint, labels: Labels, said: Sentences) -> str:
+    match given:
+        case Margin():
+            return _by(given.columns, labels, said) or said("constraints.whole")
+        case Subset():
+            what = _cells(given, labels, said)
+        case Areas():
+            names = list_names([name for name, _ in given.sets], CODES)
+            what = said("constraints.areas", count=len(given.sets), column=labels.column(given.column), names=names)
+        case _:
+            return said("constraints.sums", count=len(integer_matrix(given.matrix).indptr) - 1)
+    by = _by(given.by, labels, said)
+    return said("constraints.with_by", what=what, by=by) if by else what
+
+
+def _cells(given: Subset, labels: Labels, said: Sentences) -> str:
+    if given.condition is not None:
+        return said("constraints.cells", condition=given.condition)
+    assert given.column is not None
+    column, called = given.column, labels.column(given.column)
+    if given.node is not None:
+        return said("constraints.under", column=called, node=_code(column, given.node, labels))
+    return said("constraints.codes", column=called, codes=list_names([_code(column, code, labels) for code in given.codes or ()], CODES))
+
+
+def _code(column: str, code: str, labels: Labels) -> str:
+    return labels.code(column, {column: code}) or code
+
+
+def _by(columns: Sequence[str], labels: Labels, said: Sentences) -> str:
+    """ "by county, sex and age"; nothing where there are no columns."""
+    *first, last = [labels.column(column) for column in columns] or [""]
+    named = said("constraints.and", first=", ".join(first), last=last) if first else last
+    return said("constraints.by", columns=named) if columns else ""

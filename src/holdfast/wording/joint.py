@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.display import count_of
 from holdfast.exposure.facts import JointFacts, LearnedTotals, LeftOut, NewCells, Obstacle, ReleaseExposure, WhyNot
+from holdfast.wording.budget import join_names, quote_names
 from holdfast.wording.exposure import exposed_sentences
-from holdfast.wording.numbers import join_names, quote_names
 
 _REASONS = {
     Obstacle.CELLS_APART: "cells of {tables} cannot occur in the other tables. Declare tables that fit together.",

@@ -1,4 +1,7 @@
-"""One screen about one data set, for people: at most 24 lines of at most 100 columns, also where there are many releases."""
+"""One screen about one data set, for people: at most 24 lines of at most 100 columns, also where there are many releases.
+
+Also the sentences about releases that were declared to share no person.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_amount
@@ -17,10 +20,35 @@ from holdfast.ledger.releases import ReleaseFacts, Reservation
 from holdfast.ledger.units import Units
 from holdfast.ledger.values import Balance, Grant, PlannedCharge, TakenBack
 from holdfast.ledger.witness import Seen
-from holdfast.wording.disjoint import short_list
+from holdfast.wording.budget import join_names, recorded_sentence
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
-from holdfast.wording.numbers import join_names
+
+if TYPE_CHECKING:
+    from holdfast.ledger.disjoint import Disjoint
+
+NAMES_SHOWN = 5
+ONE = "The ledger adds the two charges only if other releases that may share people with both connect them; else the larger sum counts."
+"""What a declaration against one release changes. The pages of a publication say it in the words of their catalogue."""
+SEVERAL = "The ledger adds the charge of this release to theirs only where further releases that may share people connect them."
+"""What a declaration against several releases changes."""
+
+
+def disjoint_sentences(declared: Disjoint, protected: str) -> str:
+    """What is declared, what it changes, and why it is so. The reason stands last: it may hold any text."""
+    one = len(declared.releases) == 1
+    return (
+        f"It is declared that no {protected} is both in this table and in {'that' if one else 'those'} of {short_list(declared.releases)}. "
+        f"{ONE if one else SEVERAL} Reason given: {declared.because}"
+    )
+
+
+def short_list(names: tuple[str, ...]) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - NAMES_SHOWN
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return f"{shown} and {more} more" if more > 0 else shown
+
 
 WIDTH, HEIGHT = 100, 24
 NO_LIMIT = "no limit"
@@ -45,26 +73,26 @@ def ledger_screen(account: Account, last: Event) -> str:
         f"Data set  {account.dataset}",
         f"Ledger    {last.ledger}, {last.seq} events",
         *units,
-        *_headed("Granted", [_granted(balance) for balance in balances]),
+        *_lines_under("Granted", [_grant_text(balance) for balance in balances]),
         *_grants(account.grants, MAX_GRANTS - len(back), several),
         *back,
         f"Releases  as requested: cost for {whose}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values()), max(MAX_RELEASES - len(declared) - more, 1), several),
         *declared,
-        *_headed("Spent", [f"{_spent(balance)}{_whose(balance, several)}" for balance in balances]),
-        *_headed("Left", [line for lines in left for line in lines]),
+        *_lines_under("Spent", [f"{_spent(balance)}{_whose(balance, several)}" for balance in balances]),
+        *_lines_under("Left", [line for lines in left for line in lines]),
         *(line for balance in balances for line in _secret(balance)),
     ]
     lines += _exposed_lines(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
     return "\n".join(fit(line, WIDTH) for line in lines)
 
 
-def _headed(head: str, texts: list[str]) -> list[str]:
+def _lines_under(head: str, texts: list[str]) -> list[str]:
     """Lines under one word, which stands before the first."""
     return [f"{'' if number else head:<9} {text}" for number, text in enumerate(texts)]
 
 
-def _granted(balance: Balance) -> str:
+def _grant_text(balance: Balance) -> str:
     name, granted = balance.currency, balance.granted
     promise = (
         ""
@@ -226,16 +254,6 @@ def charged_sentence(entry: str | None, balances: Sequence[Balance]) -> str:
         return recorded_sentence(None)
     units = f" for {join_names([balance.protect for balance in balances])}" if len(balances) > 1 else ""
     return f"Charged to {balances[0].dataset!r}{units}, ledger entry {entry}."
-
-
-def recorded_sentence(entry: str | None) -> str:
-    """For card and pages: whether a release was recorded."""
-    if entry is None:
-        return (
-            "This release was recorded in no ledger: its cost is not added to that of other releases of the same data, and a second draw "
-            "under the same id would not have been refused."
-        )
-    return "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
 
 
 def _grants(grants: list[Grant], most: int, several: bool) -> list[str]:

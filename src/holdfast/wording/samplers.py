@@ -69,9 +69,8 @@ def assessment_sentences(found: Assessed | ChainFacts) -> str:
 
 
 def chain_error_sentences(guarantee: Guarantee) -> str:
-    """The stated error of a promise that is not exact, and what it rests on; empty for an exact one."""
-    if guarantee.eta is None:
-        return ""
+    """The stated error of a promise that is not exact, and what it rests on."""
+    assert guarantee.eta is not None
     assert guarantee.epsilon is not None
     chains = (
         f"{count_of(chain.blocks, 'block')} of {chain.cells} cells: {assessment_sentences(chain)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.card.view import ViewInfo
+from holdfast.card.parts import ViewInfo
 
 SIZES = ((0, 0), (1, 9), (10, 99), (100, 499), (500, None))
 """Size classes: from, to; None where there is no end."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from holdfast.card.promise import WarningInfo
+from holdfast.card.parts import WarningInfo
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.wording.budget import weak_sentence
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.odds import weak_sentence
 
 LITTLE_NOISE = Fraction(1, 10)
 """The variance of a typical cell, in steps of the noise, below which noise is nearly nil: 9 of 10 counts, or more, carry none."""

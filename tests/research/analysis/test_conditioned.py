@@ -12,7 +12,7 @@ from flint import arb, arb_poly
 
 import holdfast as hf
 from holdfast import research
-from holdfast.engines.tasks import run_task
+from holdfast.engines.local import run_task
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import ball, precision
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace

@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast import research
-from holdfast.accuracy.marginals import cell_probabilities
+from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.research.analysis.blocks import Read, by_classes, cell_weight
 from holdfast.research.analysis.posterior import Posterior, Published, posterior_of

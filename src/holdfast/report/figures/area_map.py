@@ -12,10 +12,9 @@ from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_percent, format_published
 from holdfast.report.figures.facts import Area, AreasFacts
-from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
-from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, dot, label, picture
-from holdfast.report.markup import tag
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, dot, label, picture
+from holdfast.report.frame import tag
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import map_caption, map_text
 

@@ -10,13 +10,13 @@ from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SharesFacts, SpreadFacts
-from holdfast.report.figures.figure import Figure
 from holdfast.report.figures.svg import (
     HALO,
     INK,
     MAIN,
     RAMP,
     WIDTH,
+    Figure,
     Place,
     axis_below,
     box,
@@ -29,7 +29,7 @@ from holdfast.report.figures.svg import (
     spread_scale,
     width_of,
 )
-from holdfast.report.markup import join, tag
+from holdfast.report.frame import join, tag
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import class_text, error_text, level_by_margin, level_text, relative_header, relative_text, spread_text
 

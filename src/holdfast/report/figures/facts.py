@@ -1,11 +1,11 @@
-"""What figures are drawn from: plain values, computed in publication/figure_facts.py from public files alone."""
+"""What figures are drawn from: plain values, computed in publication/report_facts.py from public files alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.card.view import ViewInfo
+from holdfast.card.parts import ViewInfo
 
 Law = Sequence[tuple[int, float]]
 LIMITS = (0.05, 0.10, 0.25, 0.50)

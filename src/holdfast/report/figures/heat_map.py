@@ -8,8 +8,7 @@ from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_tick
 from holdfast.report.figures.facts import GridFacts
-from holdfast.report.figures.figure import Figure
-from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, box, cut, label, picture, width_of
+from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, cut, label, picture, width_of
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import has_deviations, heat_caption, heat_text, shade_text
 

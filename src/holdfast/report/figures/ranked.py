@@ -7,7 +7,7 @@ from markupsafe import Markup
 from holdfast.exact.formatting import format_percent, format_published, format_tick
 from holdfast.report.figures import svg as draw
 from holdfast.report.figures.facts import Bar, Ranked
-from holdfast.report.figures.figure import Figure
+from holdfast.report.figures.svg import Figure
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text, level_text, ranked_caption, ranked_text, ranked_title
 

@@ -13,7 +13,7 @@ from holdfast.research.accounting.conditioned import ConditionedLoss, conditione
 from holdfast.research.accounting.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
 from holdfast.research.accounting.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal
 from holdfast.research.accounting.posterior import equal_people_posterior, posterior_bound, posterior_bound_if_independent
-from holdfast.wording.kinds import describe_as
+from holdfast.wording.dispatch import describe_as
 
 __all__ = [
     "Bound",

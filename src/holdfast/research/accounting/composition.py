@@ -38,7 +38,7 @@ from holdfast.privacy.parameters import at_least_one, probability
 from holdfast.research.accounting import pld as losses
 from holdfast.research.accounting.lattice_delta import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
-from holdfast.wording.numbers import WEAK_EPSILON
+from holdfast.wording.budget import WEAK_EPSILON
 
 Method: TypeAlias = Literal[
     "sum", "equal parts", "zcdp, Proposition 7", "zcdp, optimal conversion", "equal Gaussians", "privacy loss distribution"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.accuracy.marginals import cell_probabilities
+from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing

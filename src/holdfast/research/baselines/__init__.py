@@ -8,7 +8,7 @@ ContinuousConditional           continuous Laplace noise given the totals, in fl
 from holdfast.research.baselines.continuous import ContinuousConditional
 from holdfast.research.baselines.post_processing import PostProcessed, l1, l2, nonnegative_l2, post_processed_sentences
 from holdfast.research.baselines.two_cells import ExponentialSum, combined_noise, conditional_noise
-from holdfast.wording.kinds import describe_as
+from holdfast.wording.dispatch import describe_as
 
 __all__ = ["ContinuousConditional", "ExponentialSum", "PostProcessed", "combined_noise", "conditional_noise", "l1", "l2", "nonnegative_l2"]
 

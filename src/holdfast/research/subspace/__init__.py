@@ -25,7 +25,7 @@ from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
 from holdfast.subspace import Invariants, Sensitivities, Subspace, linear_sensitivities, same_invariants_sensitivities
-from holdfast.wording.kinds import describe_as
+from holdfast.wording.dispatch import describe_as
 
 __all__ = [
     "Additive",

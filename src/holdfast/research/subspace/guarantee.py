@@ -28,7 +28,7 @@ from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import not_negative
 from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
 from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
-from holdfast.wording.numbers import WEAK_EPSILON
+from holdfast.wording.budget import WEAK_EPSILON
 
 Basis: TypeAlias = Literal["proved", "declared"]
 Status: TypeAlias = Literal["real numbers", "floating point", "estimated"]

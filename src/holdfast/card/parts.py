@@ -1,17 +1,153 @@
-"""The promise as a card has it."""
+"""The parts of a card, and what they are made of.
+
+values     texts, counts, numbers of six digits; and the base of all parts
+answers    the grid of real-valued answers, and how far one person can move them
+promise    what is promised, for whom, under which condition
+view       what a publication view is made of, and how far it is off on average: also the whole of view.json
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import datetime
+import json
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_EVEN, Context
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, Strict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+from pydantic_core import PydanticCustomError
 
-from holdfast.card.answers import AnswersInfo
-from holdfast.card.fields import CardPart, Count, Text, Texts
 from holdfast.exact.formatting import format_exact
-from holdfast.privacy.asked import DISTANCE
-from holdfast.privacy.guarantee import Kind, Promise
-from holdfast.privacy.secrets import Found
+from holdfast.exact.parameters import exact_fraction
+from holdfast.privacy.guarantee import Found, Kind, Promise
+from holdfast.privacy.parameters import DISTANCE
+from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours
+
+MAX_IDENTIFIER = 100
+IDENTIFIER_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_IDENTIFIER - 1}}}"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+SIGNIFICANT_DIGITS = 6
+"""Enough for any reader; few enough that the last bits of a platform's mathematics never show."""
+
+
+def _nearest(value: float) -> float:
+    return float(Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_HALF_EVEN).create_decimal(repr(value))) + 0.0  # no minus zero
+
+
+def is_day(value: object) -> bool:
+    """Whether this text is a day of the calendar, as year-month-day."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return False
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def real_date(value: str) -> str:
+    if not is_day(value):
+        raise PydanticCustomError("date", "not a day of the calendar")
+    return value
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once, each once. Linear: whoever made the file decides how many there are."""
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)
+
+
+def with_holdfast(value: dict[str, str | int]) -> dict[str, str | int]:
+    if missing := [name for name in ("holdfast", "python", "stream_version") if name not in value]:
+        raise PydanticCustomError("software", "missing: {names}", {"names": ", ".join(missing)})
+    return value
+
+
+Identifier: TypeAlias = Annotated[str, Field(pattern=f"^{IDENTIFIER_PATTERN}$")]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_nearest)]
+Spread: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_nearest)]
+# A list is accepted for a tuple, so that a card can be made from plain values; what is inside stays strict.
+Texts: TypeAlias = Annotated[tuple[Text, ...], Strict(False)]
+Settings: TypeAlias = dict[Text, str | int | Number | bool | None]
+PublicFile: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+Sha256: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+LedgerEntry: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{32}:[1-9][0-9]{0,17}:[0-9a-f]{64}$")]
+
+
+class CardPart(BaseModel):
+    """A part of a card, or the whole: frozen, checked when it is made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON has them."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def to_json(self) -> str:
+        """The text of a file: fields in the order of the schema, two blanks of indent, a newline at the end."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class GridInfo(CardPart):
+    """The grid of real-valued answers: every value is a whole number of steps of 2^-places."""
+
+    places: Count = Field(description="Values are multiples of 2^-places; table and totals have them as exact decimals.")
+    l1: Text | None = Field(description="How far one person can move the answers in l1 distance, exact; null if it was not given.")
+    l2_squared: Text | None = Field(description="The square of the same in l2 distance, exact; null if it was not given.")
+    neighbours: Neighbours = Field(
+        description="Which data sets differ in one person: 'replace-one', 'add-remove', or 'declared' by whoever gave the sensitivity."
+    )
+    on_grid: bool = Field(
+        description="True if the answers of every data set are on the grid, as declared or as the query shows; false if they are rounded "
+        "to it, which the promise counts."
+    )
+    moved: Count = Field(
+        description="How many invariants have a true value that no multiples of the step have: these are kept as rounded to the grid. All "
+        "others are kept exactly."
+    )
+
+    @classmethod
+    def of(cls, measure: Measure) -> GridInfo | None:
+        """What a card says of the grid of answers; None for counts."""
+        if not isinstance(measure, AnswerGrid):
+            return None
+        l1, l2_squared = (None if value is None else format_exact(value) for value in (measure.l1, measure.l2_squared))
+        exact = {"l1": l1, "l2_squared": l2_squared}
+        return cls(places=measure.places, neighbours=measure.neighbours, on_grid=measure.on_grid, moved=measure.moved, **exact)
+
+
+def measure_of(grid: GridInfo | None) -> Measure:
+    """The measure of a table whose card says this of its grid; raise InvalidParameter if there is no such grid."""
+    if grid is None:
+        return COUNTS
+    l1, l2_squared = (None if text is None else exact_fraction(text, "sensitivity") for text in (grid.l1, grid.l2_squared))
+    return AnswerGrid(grid.places, l1, l2_squared, grid.neighbours, grid.on_grid, grid.moved)
+
+
+class AnswersInfo(CardPart):
+    """Real-valued answers: a unit of distance is one step of the grid."""
+
+    places: Count = Field(description="One step is 2^-places.")
+    sensitivity: Text = Field(
+        description="How far one person can move the answers, in values, exact: the l1 distance, or the square of the l2 distance."
+    )
+    reach: Count = Field(description="The same on the grid, in steps (squared for l2), with what rounding to the grid can add.")
+    on_grid: bool = Field(description="Whether nothing was rounded, as for table.grid.")
+    neighbours: Neighbours = Field(description="As for table.grid.")
+    relation: Literal["same invariants"] = Field(
+        description="Between which data sets the promise holds: those with the same invariants. This is less than [GGY22] Definition 2.5, "
+        "which covers neighbours whose invariants differ."
+    )
+    text: Text = Field(description="The same in words.")
 
 
 class RelationInfo(CardPart):
@@ -171,3 +307,45 @@ class GuaranteeInfo(CardPart):
         description="The promise in plain sentences, without the budget asked for and names of exposed cells: see asked and exposed."
     )
     text: Text = Field(description="All of it in one paragraph.")
+
+
+class Bias(CardPart):
+    """The mean of (view - true sum) over units of one level whose true sum is of one size, and the standard error of that mean."""
+
+    level: Text = Field(description='A level of the table, or "cell".')
+    size: Text = Field(description="The size of the true sum, such as 10 to 99.")
+    units: Annotated[int, Field(ge=1)] = Field(description="Number of units of this size.")
+    bias: Annotated[float, Field(allow_inf_nan=False)] = Field(description="The mean.")
+    standard_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(description="Its standard error.")
+
+
+class BiasInfo(CardPart):
+    """What a view does on average, simulated from the public law."""
+
+    text: Text = Field(description="How it was found, or why it is not given.")
+    draws: Count = Field(description="Simulated releases behind it; 0 where there are none.")
+    lines: Annotated[tuple[Bias, ...], Strict(False)] = Field(description="By level and size of the true sum.")
+
+
+class ViewInfo(CardPart):
+    """A publication view: counts for print, biased, with every kept total exact."""
+
+    what: Literal["publication view"] = Field(description="What the files are.")
+    text: Text = Field(description="The same in sentences.")
+    release: Text = Field(description="Identifier of the release.")
+    private: bool = Field(description="As on the card of the release.")
+    identity: Text = Field(description="mechanism.identity of the release.")
+    released_counts_sha256: Text = Field(description="SHA-256 of the released counts, 8 bytes each, lowest first.")
+    column: Text = Field(description="Column that holds the view.")
+    base: int = Field(description="Numbers are multiples of it.")
+    nonnegative: bool = Field(description="Whether no number is negative.")
+    levels: Annotated[tuple[str, ...], Strict(False)] = Field(description="The levels of the table, coarse to fine.")
+    level_labels: Texts | None = Field(default=None, description="What the levels are called; left out where the table has no labels.")
+    solver: Text | None = Field(description="What found cells whose kept totals cross; null where there are none.")
+    cells: Count = Field(description="Number of cells.")
+    changed: Count = Field(description="Cells that differ from their released count.")
+    bias: BiasInfo = Field(description="How far it is off on average.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON has them."""
+        return {name: value for name, value in super().to_dict().items() if name != "level_labels" or value is not None}

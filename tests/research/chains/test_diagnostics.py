@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.chains.diagnostics import COLUMNS, autocorrelation_time, effective_sample_size, split_r_hat, trace_summary
 from holdfast.errors import ChainProblem, InvalidParameter
 from holdfast.randomness import NoiseKey
-
-from .toy import Refresh
+from holdfast.research.chains.diagnostics import COLUMNS, autocorrelation_time, effective_sample_size, split_r_hat, trace_summary
+from tests.chains.toy import Refresh
 
 pytest.importorskip("arviz_stats")
 

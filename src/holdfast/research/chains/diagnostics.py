@@ -4,7 +4,7 @@ The estimators are ArviZ's, not ours: `arviz-stats`, the part of ArviZ that work
 of ArviZ would bring plotting and file formats that nothing here uses). It is optional: pip install holdfast[diagnose].
 
 These figures say how fast a chain moves once it is there. They prove nothing about how far it is from its law, and no guarantee rests on
-them: that is what meeting.py estimates. Run on the noise law they see no data.
+them: that is what chains/meeting.py estimates. Run on the noise law they see no data.
 """
 
 from __future__ import annotations

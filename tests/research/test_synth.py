@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import compute, csv, parquet
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.tables.synth import _CODES, CHUNK, LEVELS, Population, _children, _divide, cells_for, synthesize
+from holdfast.research.synth import _CODES, CHUNK, LEVELS, Population, _children, _divide, cells_for, synthesize
 
 WIDTHS = {"state": 2, "county": 5, "tract": 11, "block": 15}
 COLUMNS = ["person_id", "household_id", *LEVELS, "age", "sex", "gq"]

@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
-from holdfast.chains.diagnostics import Steps, run_slices, trace_summary
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
 from holdfast.chains.meeting import Progress, TotalVariationCurve
 from holdfast.chains.protocol import Kernel
@@ -38,11 +37,20 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
-from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts, Movement, RowFacts, TableFacts, TogetherFacts
-from holdfast.report.diagnosis import diagnosis_html
+from holdfast.research.chains.diagnostics import Steps, run_slices, trace_summary
+from holdfast.research.chains.page import (
+    ChainsFacts,
+    CurveFacts,
+    MechanismFacts,
+    Movement,
+    RowFacts,
+    TableFacts,
+    TogetherFacts,
+    diagnosis_html,
+)
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.constraints import kept_texts
+from holdfast.wording.exposure import kept_texts
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200

@@ -9,15 +9,25 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from holdfast.report.chain_facts import ChainsFacts, CurveFacts, MechanismFacts, Movement, RowFacts, TableFacts, TogetherFacts
-from holdfast.report.curve_chart import LEFT, PLOT, RIGHT, TOP, curve_figure
-from holdfast.report.diagnosis import diagnosis_html
 from holdfast.report.figures.svg import WIDTH
-from holdfast.report.frame import Say
-from holdfast.report.markup import join, tag
+from holdfast.report.frame import Say, join, tag
+from holdfast.research.chains.page import (
+    LEFT,
+    PLOT,
+    RIGHT,
+    TOP,
+    ChainsFacts,
+    CurveFacts,
+    MechanismFacts,
+    Movement,
+    RowFacts,
+    TableFacts,
+    TogetherFacts,
+    curve_figure,
+    diagnosis_html,
+)
+from tests.report.cards import HOSTILE, Page
 from tests.snapshot_files import Snapshot
-
-from .cards import HOSTILE, Page
 
 
 def a_curve(lag: int, end: int, **changes: Any) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from holdfast.lattices.shapes import Grid, Shape, Whole
 from holdfast.laws import L1Laplace, L2Laplace, Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
-from holdfast.publication import diagnose as module
-from holdfast.publication.diagnose import CONFIDENTIAL, NOT_INSTALLED, DiagnosedBlocks, Diagnosis, DiagnosisRow, diagnose
+from holdfast.research.chains import diagnose as module
+from holdfast.research.chains.diagnose import CONFIDENTIAL, NOT_INSTALLED, DiagnosedBlocks, Diagnosis, DiagnosisRow, diagnose
 from tests.chains.toy import Refresh
 from tests.publication.test_plan import Sealed
 from tests.snapshot_files import Snapshot
@@ -382,7 +382,7 @@ def test_progress_names_what_is_run_and_ends_full() -> None:
 
 
 def test_the_command_has_the_same_defaults() -> None:
-    from holdfast.cli.commands import diagnose as command
+    from holdfast.cli.research import diagnose as command
 
     defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
     assert (defaults["pairs"], defaults["most_sweeps"]) == (module.DEFAULT_PAIRS, module.DEFAULT_SWEEPS)
@@ -412,7 +412,7 @@ class TestWorkThatShows:
     @pytest.mark.parametrize("name", ["metropolis", "line_gibbs"])
     def test_slices_change_no_figure(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         found = [fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=[name], **FEW))]
-        monkeypatch.setattr("holdfast.chains.diagnostics.SLICE_NANOSECONDS", 20_000)
+        monkeypatch.setattr("holdfast.research.chains.diagnostics.SLICE_NANOSECONDS", 20_000)
         told: list[int] = []
         tell = lambda what, done, total: told.append(done) if what.endswith("diagnostics") else None  # noqa: E731
         found.append(fields(diagnose(UNIVERSE, MARGINS, LAPLACE, kernels=[name], progress=tell, **FEW)))
