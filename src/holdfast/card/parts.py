@@ -213,9 +213,9 @@ class WarningInfo(CardPart):
     """What every page says first, and louder than the rest."""
 
     kind: Literal["weak-budget", "little-noise", "test-key", "truncated", "no-limit"] = Field(
-        description="'weak-budget': a best guess can be right more than 99 of 100 times. 'little-noise': most counts carry no noise. "
-        "'test-key': anyone can take the noise off. 'truncated': records of people with too many were left out. 'no-limit': no budget "
-        "limits what all releases of the data cost together."
+        description="'weak-budget': the promise allows best guesses that are nearly always right. 'little-noise': most counts carry no "
+        "noise. 'test-key': anyone can take the noise off. 'truncated': records of people with too many were left out. 'no-limit': no "
+        "budget limits what all releases of the data cost together."
     )
     text: Text = Field(description="The same in words; the first sentence is a headline.")
 

@@ -240,7 +240,7 @@ class Plan:
         return (*budget_warnings(self.guarantee), *self._noise_warnings())
 
     def _noise_warnings(self) -> tuple[WarningInfo, ...]:
-        """Of the cells that carry noise at all, as far as its spread is known."""
+        """The warning about cells that carry noise, as far as its standard deviation is known."""
         if self.deviations is None or not self.drawing.channel.target.publishes_cells:
             return ()
         noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)

@@ -316,7 +316,7 @@ def hundredths(share: Fraction) -> str:
 def weak_sentence(guarantee: Guarantee) -> str | None:
     """Say that a budget protects little; None where it protects more, or is no differential privacy."""
     guess = Guess.of(guarantee)
-    if guarantee.keyed is not None or guess.right <= LITTLE:
+    if guarantee.keyed is not None or (guess.right <= LITTLE and guess.epsilon <= WEAK_EPSILON):
         return None
     about = f"about one {guarantee.protect}" if guarantee.person is not None else "which of the two nearest tables is the true one"
     told = "more than 1,000,000,000,000" if guess.odds == "infinity" else guess.odds

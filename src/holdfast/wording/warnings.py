@@ -1,4 +1,4 @@
-"""What a page, a plan and a screen say first, in one list: that little is protected, or that nothing limits what is spent."""
+"""Warnings that a page, a plan and a screen show first, in one list: little is protected, or nothing limits what is spent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LITTLE_NOISE = Fraction(1, 10)
 
 
 def budget_warnings(guarantee: Guarantee) -> tuple[WarningInfo, ...]:
-    """That the budget protects little, where it does."""
+    """Return the warning about a budget that protects little, if it does."""
     said = weak_sentence(guarantee)
     return () if said is None else (WarningInfo(kind="weak-budget", text=said),)
 
 
 def noise_warnings(deviation: float | None, noun: str, basis: str) -> tuple[WarningInfo, ...]:
-    """That noise is nil or nearly so, where half of the cells that carry any have at most this standard deviation, in steps.
+    """Return the warning about noise that is nil or nearly so: half of the cells that carry any have at most this deviation, in steps.
 
     Noise is a whole number of steps with mean 0, so it differs from 0 with a probability of at most its variance.
     """
@@ -30,14 +30,14 @@ def noise_warnings(deviation: float | None, noun: str, basis: str) -> tuple[Warn
 
 
 def key_warnings(private: bool) -> tuple[WarningInfo, ...]:
-    """That the key is a test key, where it is."""
+    """Return the warning about a test key, if the key is one."""
     say = Sentences()
     text = f"{say('page.not_private')}. {say('page.not_private_why')}"
     return () if private else (WarningInfo(kind="test-key", text=text),)
 
 
 def limit_warnings(guarantee: Guarantee, recorded: bool, limited: bool) -> tuple[WarningInfo, ...]:
-    """That nothing limits what releases of the data cost together, where that is so and this one costs anything."""
+    """Return the warning that nothing limits what releases of the data cost together, if this one costs anything."""
     if limited or guarantee.costs_nothing or guarantee.keyed is not None:
         return ()
     return (WarningInfo(kind="no-limit", text=Sentences()("warnings.no_limit" if recorded else "warnings.no_ledger")),)
