@@ -305,10 +305,10 @@ class Plan:
     def _lines(self) -> Iterable[tuple[str, str]]:
         info, facts = self.info, self.facts
         kept, universe, said = info.kept, facts.universe, info.mechanism
-        for warning in info.warnings:
-            yield "WARNING", warning.text
         if self.guarantee.answers is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
+        for warning in info.warnings:
+            yield "WARNING", warning.text
         what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")

@@ -189,12 +189,13 @@ def promise_lines(guarantee: Guarantee) -> list[str]:
         return guarantee_sentences(guarantee)[:1]
     guess, protected = Guess.of(guarantee), guarantee.protect
     about = f"about one {protected}" if guarantee.person is not None else "between the two nearest tables"
-    unsure = "" if guarantee.status == "exact" else " (an estimate, no proof)"
+    alone = "" if guarantee.person is not None else f"No {protected} can change alone. "
+    unsure = "" if guarantee.status == "exact" else " (an estimate and not a proof)"
     left = "kept totals and what follows from them, " if _has_totals(guarantee) else ""
     rows = budget_rows(guarantee)
     spent = "; ".join(f"{what}: {numbers}" for what, numbers in (rows[:2] if guarantee.person is not None else [*rows[:1], rows[-1]]))
     return [
-        f"A best guess {about} is right at most {hundredths(guess.right)} of 100 times{unsure}; without the table 50.",
+        f"{alone}A best guess {about} is right at most {hundredths(guess.right)} of 100 times{unsure}; without the table 50.",
         f"{spent[:1].upper()}{spent[1:]}.",
         f"Not protected: {left}what other data tell, facts about groups.",
     ]
