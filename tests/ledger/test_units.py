@@ -81,6 +81,7 @@ class TestUnits:
             {"a": {"b": 1}, "b": {"c": 1}, "c": {"a": 1}},
             {"household": {"person": 8, "Person ": 8}},
             {"": {"person": 8}},
+            {f"u{number}": {"person": 8} for number in range(20)},
             {"house\nhold": {"person": 8}},
         ],
     )

@@ -18,6 +18,8 @@ from holdfast.tables.similar import look_alike
 
 MAX_CONTENTS = 10**9
 """Most units of one kind that another can be said to contain."""
+MAX_UNITS = 20
+"""Most units of one account."""
 EXAMPLE = "household = {person = 8}"
 CONTAINERS = 2
 """Units of one kind that a change of something that lies in at most one of them alters: the one before and the one after."""
@@ -31,6 +33,8 @@ class Units:
 
     def __post_init__(self) -> None:
         names = list(self.names)
+        if len(names) > MAX_UNITS:
+            raise InvalidParameter(f"An account protects at most {MAX_UNITS} units. Got {len(names)}.")
         for name in names:
             name_of(name, "a protected unit")
             if other := look_alike(name, (one for one in names if one != name)):
@@ -72,13 +76,19 @@ class Units:
 
     def changes(self, unit: str, protect: str) -> int | None:
         """Return how many changes of one `protect` a change of one `unit` is at most; None where nothing was declared that tells."""
-        found = {unit: 1}
-        for _ in self.names:  # the longest way passes each name once
-            for container, member, number in self._pairs:
-                for one, other, times in ((container, member, number), (member, container, CONTAINERS)):
-                    if one in found:
-                        found[other] = min(found.get(other, found[one] * times), found[one] * times)
-        return found.get(protect)
+        return 1 if unit == protect else self._changes.get(unit, {}).get(protect)
+
+    @cached_property
+    def _changes(self) -> dict[str, dict[str, int]]:
+        """The same for each pair: the least product of numbers along a way from one to the other."""
+        steps = [*self._pairs, *((member, container, CONTAINERS) for container, member, _ in self._pairs)]
+        found = {name: {name: 1} for name in self.names}
+        for reached in found.values():
+            for _ in self.names:  # the longest way passes each name once
+                for one, other, times in steps:
+                    if one in reached:
+                        reached[other] = min(reached.get(other, reached[one] * times), reached[one] * times)
+        return found
 
     @property
     def _pairs(self) -> Iterator[tuple[str, str, int]]:
