@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
 import typer
 
@@ -19,8 +18,8 @@ from holdfast.cellkey import Design, KeySpace, read_table, write_table
 from holdfast.cli.commands import app
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import EMBEDDED
-from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.publication import Publication
+from holdfast.publication.tables import Publications
 from holdfast.research.chains.diagnose import diagnose
 from holdfast.research.synth import Population, synthesize
 from holdfast.runfiles.sections import AnswerSection, ReleaseSection, Section, TableSection
@@ -47,11 +46,11 @@ PLACE = {"ledger", "witness"}
 """Where a ledger is: in Python the arguments of Ledger.open."""
 COMMANDS: dict[str, Pair] = {
     "verify": Pair((hf.verify,)),
-    "view": Pair((hf.load, Publication.view)),
+    "view": Pair((hf.load, Publication.view), set(), {"table"}),  # the command is given the folder of the table
     "interval": Pair(
         (hf.load, Publication.interval, Publication.intervals),
         {"where"},  # in Python the first argument
-        {"query", "queries"},
+        {"query", "queries", "table"},
     ),
     "diagnose": Pair((diagnose,), {"run_file", "kernel"}, {"table", "keep", "mechanism", "kernels", "progress"}),
     "synth": Pair((synthesize, Population.save), set(), {"blocks"}, {"people": "Python must say how many"}),
@@ -75,9 +74,9 @@ COMMANDS: dict[str, Pair] = {
     ),
     "cellkey check": Pair((read_table,), {"table"}, {"path"}),
     "cellkey perturb": Pair(
-        (read_table, hf.cellkey.perturb, save_perturbed),
-        {"source", "no_ledger", "modulus", "mix", "rescale"},  # in Python ledger=None, CellKeys, PerturbationTable.rescaled
-        {"path", "data", "folder", "made", "query", "reading"},
+        (read_table, hf.CellKey, hf.cellkey.tabulate, Publications.save),
+        {"source", "noise", "modulus", "rescale", "release_id", "dataset", "ledger", "no_ledger"},  # CellKeys, rescaled(), hf.release
+        {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign", "table", "mechanism"},
         {"keys": "32 bits on both sides, as a text and as None"},
     ),
 }
@@ -221,10 +220,8 @@ def test_the_release_command_and_python() -> None:
 
 def test_record_keys_have_32_bits_where_nothing_is_said() -> None:
     assert KeySpace.parse(command_options("cellkey perturb")["keys"]) == KeySpace.bits(KEY_BITS)
-    made = hf.cellkey.perturb(
-        pa.table({"record_key": [2**31]}), {"all": []}, hf.cellkey.PerturbationTable.from_probabilities({1: {0: 1}}, 2**8)
-    )
-    assert made.settings.record_keys == str(KeySpace.bits(32))
+    noise = hf.cellkey.PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}}, 2**8)
+    assert hf.CellKey(table=noise).rule.records == KeySpace.bits(32)
 
 
 def test_a_ledger_that_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,11 @@ def example_of(name: str) -> Callable[[], Any]:
     """What makes the mechanism of this name, with the budget per unit of distance that its first key has as an example."""
     from holdfast.mechanisms.registry import mechanism_class
 
+    if name == "cell-key":
+        from holdfast.cellkey import PerturbationTable
+        from holdfast.mechanisms import CellKey
+
+        return partial(CellKey, table=PerturbationTable.from_probabilities({1: {-1: "1/2", 1: "1/2"}}, 2**16))
     kind: Callable[..., Any] = mechanism_class(name)
     budget = {key.name: key.example.strip('"') for key in mechanism_class(name).run_file_keys[:1]}
     return partial(kind, **budget, per="distance") if budget else kind
@@ -193,13 +198,15 @@ def one_release(seed: int, folder: Path, mechanism: str, trace: Trace | None = N
     import holdfast as hf
 
     rows, columns = [row for row in "abcd" for _ in range(4)], list("pqrs") * 4
-    data, key = pa.table({"row": rows, "column": columns, "people": COUNTS}), hf.NoiseKey.for_tests(seed)
+    keys = [(place + 1) * 2654435761 % 2**32 for place in range(len(COUNTS))]
+    data, key = pa.table({"row": rows, "column": columns, "people": COUNTS, "key": keys}), hf.NoiseKey.for_tests(seed)
+    keep = [] if mechanism == "cell-key" else [hf.margin("row"), hf.margin("column")]
     make = example_of(mechanism)
     nothing: nullcontext[None] = nullcontext()
     with trace if trace is not None and with_table else nothing:
-        table = hf.Table.from_counts(data, cells=["row", "column"], count="people")
+        table = hf.Table.from_counts(data, cells=["row", "column"], count="people", cell_key="key")
     with nothing if trace is None else trace:
-        release = hf.release(table, [hf.margin("row"), hf.margin("column")], make(), key=key)
+        release = hf.release(table, keep, make(), key=key)
         release.save(folder)
     return not holds_counts(release.table.counts)
 

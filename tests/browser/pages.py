@@ -10,10 +10,10 @@ import numpy as np
 
 import holdfast as hf
 from holdfast.publication.publication import Publication
-from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.report.cellkey import cellkey_html
 from holdfast.research.chains.diagnose import diagnose
 from tests.exposing import exposing
-from tests.report.test_cellkey import CHECK, DESIGN, PUBLISHED
+from tests.report.test_cellkey import CHECK, DESIGN
 
 Pages = dict[str, str]
 """Name of a page -> its HTML."""
@@ -90,7 +90,7 @@ def chains(shared_data: Path, folder: Path) -> Pages:
 
 
 def cell_key(shared_data: Path, folder: Path) -> Pages:
-    return {"check": cellkey_html(CHECK), "design": cellkey_html(DESIGN), "tables": perturbed_html(PUBLISHED)}
+    return {"check": cellkey_html(CHECK), "design": cellkey_html(DESIGN)}
 
 
 def conditional(shared_data: Path, folder: Path) -> Pages:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
+from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, read_table, write_table
 from holdfast.cellkey.formats import KINDS, Kind
 from holdfast.errors import HoldfastError, InvalidParameter, OutputExists, OutputProblem, UnreadableInput
+from tests.cellkey.perturbing import perturb
 
 # i: count, j: published, p: probability, v: noise, p_int_ub: upper bound of the keys. D = 2, js = 1: nothing is published as 1.
 PTABLE = """i;j;p;v;p_int_ub

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys
 from holdfast.cellkey.keys import mix_keys, slow_mixed
 from tests.cellkey.paper_prime import BIG_PRIME
+from tests.cellkey.perturbing import perturb
 
 KNOWN = {
     256: [128, 132, 142],
@@ -52,4 +53,3 @@ def test_rules_mix_after_folding(rule: CellKeys) -> None:
     for code, count in zip("xyz", made["a"].column("count").to_pylist(), strict=True):
         keys = [row["record_key"] for row in frame.to_pylist() if row["a"] == code]
         assert count - 20 == rule.of(keys) == slow_mixed(plain.of(keys), 256)
-    assert made.settings.mixed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import holdfast as hf
-from holdfast.cellkey import PerturbationTable, design, design_rows, joint_losses
+from holdfast.cellkey import PerturbationTable, design, design_rows
+from holdfast.research.attacks import joint_losses
 
 
 def test_what_is_said_of_a_design_and_of_its_table(snapshot: Callable[..., None]) -> None:

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, perturb, read_table, write_table
+from holdfast.cellkey import CellKeys, KeySpace, RecordKeys, read_table, write_table
+from holdfast.errors import IdenticalRelease
 from holdfast.ledger import Ledger
-from holdfast.wording.cellkey import standing_sentence
+from holdfast.wording.endings import NOTHING_CHARGED, standing_sentences
+from tests.cellkey.perturbing import ALMOST_SILENT, perturb
 from tests.cellkey.test_formats import ONS, OURS, PTABLE, SUPERSTAR
 from tests.running import Run
 from tests.snapshot_files import Snapshot
 
-SILENT = PerturbationTable.from_probabilities({1: {0: 1}}, 2**16)
 SECRET = RecordKeys.for_tests("cli")
 
 
@@ -107,9 +108,9 @@ class TestPerturb:
     def test_writes_a_folder_and_records_it(self, run: Run, folder: Path, snapshot: Snapshot) -> None:
         done = run(*MADE)
         assert done.code == 0, done.err
-        entry = json.loads(Path("out/cellkey.json").read_text(encoding="utf-8"))["release"]["ledger"]
+        entry = json.loads(Path("out/tables.json").read_text(encoding="utf-8"))["ledger"]
         snapshot(done.out.replace(entry, "ENTRY"))
-        assert sorted(path.name for path in Path("out").iterdir()) == ["ages.csv", "all.csv", "cellkey.json", "regions.csv", "report.html"]
+        assert sorted(path.name for path in Path("out").iterdir()) == ["ages", "all", "regions", "tables.json"]
         book = Ledger.open("holdfast-ledger.sqlite")
         assert book.balance("people").cell_key == 1
         assert book.balance("people").spent == 0
@@ -117,9 +118,9 @@ class TestPerturb:
         space = KeySpace.decimals(8)
         tables = {"ages": ["region", "age"]}
         expected = perturb(SECRET.add("people.csv", "id", space), tables, OURS, keys=CellKeys(space))["ages"]
-        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
-        assert [line.rsplit(",", 1)[1] for line in lines] == [str(count) for count in expected.column("count").to_pylist()]
-        assert "NOT PRIVATE" in Path("out/report.html").read_text(encoding="utf-8")  # the keys are those of a test
+        lines = Path("out/ages/table.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [line.split(",")[2] for line in lines] == [str(count) for count in expected.column("count").to_pylist()]
+        assert "NOT PRIVATE" in Path("out/ages/report.html").read_text(encoding="utf-8")  # the keys are those of a test
 
     def test_from_another_folder_it_is_the_same_ledger(self, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The one beside the data: else the same id could be published again from anywhere."""
@@ -127,8 +128,7 @@ class TestPerturb:
         (folder / "elsewhere").mkdir()
         monkeypatch.chdir(folder / "elsewhere")
         again = run(*(f"../{word}" if word.endswith((".csv", ".json")) else word for word in MADE))
-        assert again.code == 12
-        assert "was reserved before" in again.err
+        assert (again.code, "already holds the release 'out'" in again.err) == (IdenticalRelease.exit_code, True)
         assert list(Path().iterdir()) == []
 
     def test_the_same_again_on_another_day(self, run: Run, folder: Path) -> None:
@@ -136,18 +136,18 @@ class TestPerturb:
         lines = Path("people.csv").read_text(encoding="utf-8").splitlines()
         Path("people.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n", encoding="utf-8")
         assert run(*MADE[:-1], "again").code == 0
-        for name in ("ages.csv", "regions.csv", "all.csv"):
+        for name in ("ages/table.csv", "regions/table.csv", "all/table.csv"):
             assert (Path("out") / name).read_bytes() == (Path("again") / name).read_bytes()
 
     def test_nothing_confidential_is_written(self, run: Run, folder: Path) -> None:
         """With other keys and no noise the same bytes come out: neither keys nor noise are anywhere."""
-        write_table(SILENT, "silent.json")
+        write_table(ALMOST_SILENT, "silent.json")
         SECRET.derive("other").save("other.json")
         for secret in ("secret", "other"):
             words = [f"{secret}.json" if word == "secret.json" else "silent.json" if word == "noise.json" else word for word in MADE[:-1]]
             assert run(*words, secret, "--name", "r", "--no-ledger").code == 0
-        for path in Path("secret").iterdir():
-            assert path.read_bytes() == (Path("other") / path.name).read_bytes()
+        for path in filter(Path.is_file, Path("secret").rglob("*")):
+            assert path.read_bytes() == (Path("other") / path.relative_to("secret")).read_bytes()
 
     def test_for_machines_and_columns_of_keys(self, run: Run, folder: Path) -> None:
         frame = SECRET.add("people.csv", "id", KeySpace(4096))
@@ -159,17 +159,16 @@ class TestPerturb:
         done = run(*ask, "out", "--json", "--rescale")
         found = json.loads(done.out)
         assert "fitted from 100000000 to 4096 keys" in " ".join(found["text"])
-        deltas = [table.epsilon_delta().delta(1) for table in (OURS, OURS.rescaled(4096))]
-        assert [found["settings"]["rescaled"][name] for name in ("delta_before", "delta")] == deltas
-        assert found["release"] == {"id": "out", "dataset": "keyed", "private": True, "ledger": None}
-        assert found["settings"]["size"] == "4096"
+        assert (found["release"], found["private"], found["ledger"]) == ("out", True, None)
+        parameters = json.loads(Path("out/ages/card.json").read_text(encoding="utf-8"))["mechanism"]["parameters"]
+        assert [parameters[name] for name in ("keys", "modulus", "size")] == ["2^12", "4096", "4096"]
         assert run(*ask, "two", "--modulus", "256", "--rescale").code == 0
-        write_table(SILENT, "silent.json")
+        write_table(ALMOST_SILENT, "silent.json")
         silent = run(*words, "--noise", "silent.json", "--keys", "4096", "--no-ledger", "--rescale", "--json", "-o", "silent")
-        assert "rescaled" not in json.loads(silent.out)["settings"]  # its law is the same with any number of keys
+        assert "fitted" not in " ".join(json.loads(silent.out)["text"])  # its law is the same with any number of keys
 
     def test_a_prime_tells_how_uneven_it_is(self, run: Run, folder: Path) -> None:
-        write_table(SILENT, "silent.json")
+        write_table(ALMOST_SILENT, "silent.json")
         words = ["silent.json" if word == "noise.json" else "2^32" if word == "0.8" else word for word in MADE]
         assert "delta + (1 + e^epsilon) × 2.33e-9" in run(*words, "--modulus", "4294967291", "--no-ledger").out
         assert "far from uniform" in run(*words[:-1], "two", "--modulus", "3000000019", "--no-ledger").err
@@ -188,14 +187,14 @@ class TestPerturb:
         assert made != folded
         by_default = perturb(frame, {"ages": ["region", "age"]}, table, keys=KeySpace(4096))["ages"]
         assert by_default.column("count").to_pylist() == made  # Python folded them
-        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
-        assert [int(line.rsplit(",", 1)[1]) for line in lines] == made
+        lines = Path("out/ages/table.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [int(line.split(",")[2]) for line in lines] == made
 
     def test_other_noise_for_the_same_data_set_is_refused(self, run: Run, folder: Path) -> None:
         """Eight releases with eight secrets would be eight draws of noise for the same records."""
         assert run(*MADE).code == 0
         SECRET.derive("other").save("other.json")
-        write_table(SILENT, "silent.json")
+        write_table(ALMOST_SILENT, "silent.json")
         frame = SECRET.add("people.csv", "id", KeySpace.decimals(8))
         rows = [",".join(map(str, row.values())) for row in frame.to_pylist()]
         Path("keyed.csv").write_text("\n".join([",".join(frame.column_names), *rows]) + "\n", encoding="utf-8")
@@ -213,9 +212,9 @@ class TestPerturb:
         assert Ledger.open("holdfast-ledger.sqlite").balance("people").cell_key == 1
         done = run(*("other.json" if word == "secret.json" else word for word in MADE[:-1]), "again", "--other-noise")
         assert done.code == 0
-        assert "EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another secret of the record keys" in done.out
-        assert "HAVE OTHER NOISE" in Path("again/report.html").read_text(encoding="utf-8")
-        assert SECRET.fingerprint not in Path("out/cellkey.json").read_text(encoding="utf-8")
+        assert "Earlier tables may have other noise, which the publisher allowed" in done.out
+        assert "Earlier tables may have other noise" in Path("again/ages/report.html").read_text(encoding="utf-8")
+        assert SECRET.fingerprint not in Path("out/ages/card.json").read_text(encoding="utf-8")
 
     def test_another_column_of_keys_or_identifiers_is_other_noise(self, run: Run, folder: Path) -> None:
         """The same records with two columns of keys, or of identifiers, have two draws of noise under one secret, known or not."""
@@ -244,7 +243,7 @@ class TestPerturb:
         assert run(*again, "again", "--dataset", "people", "--other-records", "people abroad").code == 12  # it is the same data set
         assert run(*again, "again", "--dataset", "other", "--other-records", " ").code == 2
         done = run(*again, "again", "--dataset", "other", "--other-noise")
-        assert (done.code, "HAVE OTHER NOISE: another secret of the record keys" in done.out) == (0, True), done.err
+        assert (done.code, "Earlier tables may have other noise" in done.out) == (0, True), done.err
         assert run("verify", "again").code == 0
 
     def test_other_records_are_told_apart_in_words(self, run: Run, folder: Path) -> None:
@@ -253,7 +252,7 @@ class TestPerturb:
         SECRET.derive("other").save("other.json")
         again = tuple("other.json" if word == "secret.json" else word for word in MADE[:-1])
         done = run(*again, "again", "--dataset", "other", "--other-records", "people abroad")
-        assert (done.code, "HAVE OTHER NOISE" in done.out) == (0, False), done.err
+        assert (done.code, "may have other noise" in done.out) == (0, False), done.err
         assert run("verify", "again").code == 0
         held = Ledger.open("holdfast-ledger.sqlite").reservation("other", "again")
         assert held is not None
@@ -286,29 +285,20 @@ class TestPerturb:
             signal.raise_signal(signal.SIGINT)
 
         with monkeypatch.context() as stopped:
-            stopped.setattr("holdfast.publication.cellkey.save_frame", stop)
+            stopped.setattr("holdfast.publication.folder.save_frame", stop)
             done = run(*MADE)
-        assert (done.code, "Nothing was published, and nothing of the release was left behind." in done.err) == (130, True), done.err
+        assert (done.code, NOTHING_CHARGED in done.err) == (130, True), done.err
         held = Ledger.open("holdfast-ledger.sqlite").reservation("people", "out")
         assert held is not None
         assert held.state == "voided"
         assert run(*MADE).code == 0
 
-    @pytest.mark.parametrize(
-        ("state", "is_there", "words"),
-        [
-            (None, False, "nothing of the release was left behind"),
-            (None, True, "charged to no ledger"),
-            ("voided", False, "nothing of the release was left behind"),
-            ("reserved", False, "take it back with: holdfast ledger void 'my data' out --reason ... --ledger here.sqlite"),
-            ("drawing", False, "Publish under another id (--name)"),
-            ("committed", False, "Publish under another id (--name)"),
-            ("committed", True, "The tables are published"),
-            ("closed", True, "The tables are published"),
-        ],
-    )
-    def test_what_is_said_of_a_stopped_release(self, state: str | None, is_there: bool, words: str) -> None:
-        assert words in standing_sentence(state, is_there, "my data", "out", ["--ledger", "here.sqlite"])
+    def test_what_is_said_of_a_stopped_release(self) -> None:
+        """The same command goes on with it, without a key."""
+        for state in ("reserved", "drawing", "staged", "committed"):
+            said = standing_sentences(state, True, "the same command", "my data", "out", ["--ledger", "here.sqlite"])
+            assert "with: the same command" in said
+            assert "HOLDFAST_KEY" not in said
 
     def test_mixed_keys(self, run: Run, folder: Path) -> None:
         assert run(*MADE, "--mix").code == 0
@@ -316,10 +306,10 @@ class TestPerturb:
         tables = {"ages": ["region", "age"]}
         frame = SECRET.add("people.csv", "id", space)
         made, plain = (perturb(frame, tables, OURS, keys=CellKeys(space, mixed=mixed))["ages"] for mixed in (True, False))
-        lines = Path("out/ages.csv").read_text(encoding="utf-8").splitlines()[1:]
-        assert [line.rsplit(",", 1)[1] for line in lines] == [str(count) for count in made.column("count").to_pylist()]
+        lines = Path("out/ages/table.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert [line.split(",")[2] for line in lines] == [str(count) for count in made.column("count").to_pylist()]
         assert made != plain
-        assert "as it is, then mixed" in Path("out/report.html").read_text(encoding="utf-8")
+        assert ", mixed" in Path("out/ages/report.html").read_text(encoding="utf-8")
         assert "rule for cell keys" in run(*MADE[:-1], "again").err  # a second draw of noise
 
     def test_similar_codes(self, run: Run, folder: Path) -> None:
@@ -339,7 +329,7 @@ class TestPerturb:
         lines = Path("people.csv").read_text(encoding="utf-8").splitlines()
         Path("people.csv").write_text("\n".join([f"{lines[0]},record_key", *(f"{line},7" for line in lines[1:])]) + "\n", encoding="utf-8")
         assert run(*MADE[:-1], "again").code == 0
-        for name in ("ages.csv", "regions.csv", "all.csv"):
+        for name in ("ages/table.csv", "regions/table.csv", "all/table.csv"):
             assert (Path("out") / name).read_bytes() == (Path("again") / name).read_bytes()
         for column in ("record_key", "id"):
             done = run(*MADE[:-1], "third", "--table", f"t={column}")

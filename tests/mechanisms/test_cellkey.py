@@ -1,4 +1,4 @@
-"""The cell key method as a mechanism: its noise is that of `perturb`, its card says what the noise is and that nothing is promised."""
+"""The cell key method as a mechanism: one table or several have the same noise, a card says what it is and that nothing is promised."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.cellkey import KeySpace, PerturbationTable, RecordKeys, perturb, write_table
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, write_table
 from holdfast.errors import InvalidCount, InvalidParameter, InvalidRun, LedgerProblem, VerificationFailed
 from holdfast.ledger import Charge, Ledger
-from holdfast.publication.cellkey import save_perturbed
 from holdfast.runfiles.runfile import load_run
 from holdfast.samplers.protocol import KeyLookup
+from holdfast.tables.columns import CellKeySums
 from holdfast.testing.words import ListedWords
+from tests.cellkey.perturbing import perturb, release_tables
 from tests.cellkey.test_formats import OURS
 from tests.running import Run
 from tests.snapshot_files import Snapshot
@@ -42,7 +43,7 @@ def made(mechanism: hf.CellKey, **others: Any) -> Any:
 
 @pytest.mark.parametrize("mix", [False, True])
 @pytest.mark.parametrize("table", [NOISE, NOISE.rescaled(2**32), PerturbationTable(NOISE.rows.values(), folds=False)])
-def test_its_noise_is_that_of_perturb(table: PerturbationTable, mix: bool) -> None:
+def test_its_noise_is_that_of_several_tables(table: PerturbationTable, mix: bool) -> None:
     """Bit for bit, whichever way cell keys are made, and whatever the key of the release."""
     mechanism = hf.CellKey(table=table, mix=mix)
     published = perturb(RECORDS, {"t": UNIVERSE}, table, keys=mechanism.rule)["t"].column("count").to_pylist()
@@ -56,7 +57,7 @@ def test_the_law_of_one_cell_by_enumeration_of_keys() -> None:
     lookup = KeyLookup(hf.plan(TABLE, [], hf.CellKey(table=small)).drawing.channel.target)  # type: ignore[arg-type]
     keys = np.arange(2**8, dtype=np.int64)[:, None] + 2**8 * 77
     for count in (0, 1, 2, 5):
-        values = lookup.publish(np.full_like(keys, count), keys, ListedWords([]))
+        values = lookup.publish(np.full_like(keys, count), CellKeySums(keys), ListedWords([]))
         expected = small.row_of(count).probabilities if count else {0: Fraction(1)}
         assert {noise + count: chance * 2**8 for noise, chance in expected.items()} == Counter(values.ravel().tolist())
 
@@ -93,7 +94,18 @@ def test_canonical_fields_are_a_digest_and_numbers() -> None:
 
 
 def test_parameters_are_read_back() -> None:
-    for mechanism in (hf.CellKey(table=NOISE), hf.CellKey(table=OURS.rescaled(2**32), mix=True, other_noise=True)):
+    rules: list[Any] = [
+        KeySpace.bits(64),
+        KeySpace.decimals(8),
+        CellKeys(KeySpace(4096), 256),
+        CellKeys(KeySpace.bits(32), 4294967291, 2**16),
+    ]
+    ruled = [
+        hf.CellKey(table=NOISE.rescaled(CellKeys.for_table(r, NOISE).size if isinstance(r, KeySpace) else r.size), keys=r) for r in rules
+    ]
+    plain = hf.CellKey(table=NOISE), hf.CellKey(table=OURS.rescaled(2**32), mix=True, weighted=True, other_noise=True)
+    assert "keys" not in plain[0].parameters
+    for mechanism in (*plain, *ruled):
         again = hf.CellKey.from_parameters(mechanism.parameters)
         assert (again, again.parameters) == (mechanism, mechanism.parameters)
         for wrong in ("", "[]", "{}", mechanism.parameters["perturbation_table"].replace(":", ": ", 1), "/etc/passwd"):
@@ -166,7 +178,7 @@ def test_input_without_a_row_or_with_small_keys_is_refused_before_the_charge(tmp
 def test_the_ledger_compares_noise_of_both_ways_to_publish(tmp_path: Path) -> None:
     """A folder of several tables and a release of one are the same noise, and another rule or table is not."""
     book = Ledger.open(tmp_path / "book.sqlite", create=True, needs_grants=False)
-    save_perturbed(perturb(RECORDS, {"t": ["town"]}, NOISE), tmp_path / "t", dataset="people", ledger=book)
+    release_tables(RECORDS, {"t": ["town"]}, NOISE, dataset="people", ledger=book, release_id="t").save(tmp_path / "t")
     made(hf.CellKey(table=NOISE), ledger=book).save(tmp_path / "one")
     with pytest.raises(LedgerProblem, match="another rule for cell keys:"):
         made(hf.CellKey(table=NOISE, mix=True), ledger=book, release_id="mixed")

@@ -328,7 +328,7 @@ class TestNaturalMistakes:
         table = hf.Table(self.UNIVERSE, np.array([1, 2]))
         plan = hf.plan(table, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
         with pytest.raises(InvalidParameter, match=r"\(table, keep, mechanism\).*Got Plan"):
-            hf.release(plan, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), ledger=None)  # type: ignore[arg-type]
+            hf.release(plan, [hf.total()], hf.GeneralizedLaplace(epsilon="1/2", per="distance"), ledger=None)  # type: ignore[call-overload]
 
     def test_suppression_has_no_law(self) -> None:
         with pytest.raises(InvalidParameter, match=r"Suppression publishes no cells: it has no noise\."):

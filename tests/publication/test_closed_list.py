@@ -17,14 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
-from holdfast.cellkey import perturb
 from holdfast.errors import IdenticalRelease, OutputExists, VerificationFailed
 from holdfast.publication import folder as folder_module
-from holdfast.publication.cellkey import save_perturbed
 from holdfast.publication.publication import Publication
 from holdfast.verification.verify import published_rows, verify
 from tests.publication.test_plots import geojson
-from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
+from tests.verification.test_verify_tables import TABLES, save_tables
 
 SCRIPTS = [
     "install.sh",
@@ -34,7 +32,7 @@ SCRIPTS = [
     "table.csv.exe",
     "view.txt",
     "map.json",
-    "cellkey.json",
+    "tables.json",
     "table.parquet.csv",
     "x",
 ]
@@ -56,9 +54,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cell_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place, made = tmp_path_factory.mktemp("closed") / "out", perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    save_perturbed(made, place, release_id="ages", dataset="people", ledger=None)
-    return place
+    return save_tables(tmp_path_factory.mktemp("closed") / "out")
 
 
 @pytest.fixture
@@ -117,21 +113,20 @@ class TestListed:
         said = refusal(folder)
         assert "which is not a file of a publication" in said or f"the card does not list {gone[-1]}" in said
 
-    def test_cell_keys_have_a_closed_list_too(self, keyed: Path) -> None:
-        assert verify(keyed).files == len(TABLES) + 1
-        (keyed / "install.sh").write_text("#!/bin/sh\n")
-        card = json.loads((keyed / "cellkey.json").read_text())
-        card["files"]["install.sh"] = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
-        (keyed / "cellkey.json").write_text(json.dumps(card, indent=2) + "\n")
-        assert "install.sh is listed, which is not a file of a publication" in refusal(keyed)
+    def test_several_tables_have_a_closed_list_too(self, keyed: Path) -> None:
+        assert verify(keyed).files == 7 * len(TABLES) + 1
+        for place in (keyed, keyed / "ages"):
+            (place / "install.sh").write_text("#!/bin/sh\n")
+            assert "'install.sh' is there but not on the card" in refusal(keyed)
+            (place / "install.sh").unlink()
 
 
 class TestPlain:
     @pytest.mark.parametrize("mode", [0o744, 0o654, 0o645, 0o4644, 0o2644])
     def test_a_file_that_can_be_run(self, folder: Path, keyed: Path, mode: int) -> None:
-        for place, name in ((folder, "table.csv"), (keyed, "ages.csv")):
+        for place, name in ((folder, "table.csv"), (keyed, "ages/table.csv")):
             (place / name).chmod(mode)
-            assert f"'{name}' is marked as a program" in refusal(place)
+            assert "'table.csv' is marked as a program" in refusal(place)
 
     def test_a_file_system_without_such_marks(self, folder: Path) -> None:
         """A stick or a share shows every file as a program; what the files hold is checked all the same."""
@@ -232,19 +227,10 @@ class TestNothingRidesAlong:
         assert f"{name} cannot be read as what its name says" in refusal(folder)
 
     @pytest.mark.parametrize("change", [with_blanks, with_name_twice, lambda data: data + b" \n"])
-    def test_cell_keys(self, keyed: Path, change: Callable[[bytes], bytes]) -> None:
-        data = (keyed / "cellkey.json").read_bytes()
-        (keyed / "cellkey.json").write_bytes(change(data))
-        assert "cellkey.json" in refusal(keyed)
-
-    @pytest.mark.parametrize("change", [with_blank_line, with_zero, lambda data: data + b"\n"])
-    def test_tables_of_cell_keys(self, keyed: Path, change: Callable[[bytes], bytes]) -> None:
-        card = json.loads((keyed / "cellkey.json").read_text())
-        data = change((keyed / "regions.csv").read_bytes())
-        (keyed / "regions.csv").write_bytes(data)
-        card["files"]["regions.csv"] = hashlib.sha256(data).hexdigest()
-        (keyed / "cellkey.json").write_text(json.dumps(card, indent=2) + "\n")
-        assert "regions.csv is not written as Holdfast writes it" in refusal(keyed)
+    def test_the_list_of_tables(self, keyed: Path, change: Callable[[bytes], bytes]) -> None:
+        data = (keyed / "tables.json").read_bytes()
+        (keyed / "tables.json").write_bytes(change(data))
+        assert "tables.json" in refusal(keyed)
 
     def test_a_solver_is_a_name_and_a_version(self) -> None:
         from holdfast.publication.view import is_solver, solver_here

@@ -196,7 +196,7 @@ class TestUnsaved:
 
     def test_a_mechanism_that_is_none(self) -> None:
         with pytest.raises(InvalidParameter, match=r"^A release needs a mechanism.* Got str"):
-            hf.release(a_table(), KEEP, "laplace", release_id="r1")  # type: ignore[arg-type]
+            hf.release(a_table(), KEEP, "laplace", release_id="r1")  # type: ignore[call-overload]
 
 
 class TestExposed:

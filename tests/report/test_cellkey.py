@@ -1,21 +1,17 @@
-"""Pages of the cell key method: made from fields alone, every figure in words, every text escaped."""
+"""The page of a perturbation table: made from fields alone, every figure in words, every text escaped."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from fractions import Fraction
 from xml.etree import ElementTree
 
-import pyarrow as pa
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, Perturbed, design
+from holdfast.cellkey import PerturbationTable, design
 from holdfast.cellkey.check import check_design, check_table
-from holdfast.cellkey.perturb import settings_of
-from holdfast.publication.cellkey import check_json, design_json, published_json
-from holdfast.report.cellkey import cellkey_html, perturbed_html
+from holdfast.publication.cellkey import check_json, design_json
+from holdfast.report.cellkey import cellkey_html
 from holdfast.report.delta_chart import LOWEST, DeltaCurve, delta_figure
 from holdfast.report.frame import Say
 from holdfast.wording.cellkey import check_sentences
@@ -23,21 +19,16 @@ from tests.cellkey.test_formats import OURS
 
 CHECK = check_table(OURS, name="by hand <i>")
 DESIGN = check_design(design("0.5", "1e-4"), 2**32).check
-TABLES = {"ab": pa.table({"a": ["x", "x"], "b": ["1", "2"], "count": [3, 4]}), "a": pa.table({"a": ["x"], "count": [6]})}
-RULE = CellKeys(KeySpace.bits(32), size=2**16)
-SETTINGS = settings_of(RULE, OURS.rescaled(2**16))
-PUBLISHED = Perturbed(TABLES, {"ab": ("a", "b"), "a": ("a",)}, SETTINGS, is_private=False).summary("r<1>", "d")
 
 
 def words(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
 
 
-@pytest.mark.parametrize("page", [cellkey_html(CHECK), cellkey_html(DESIGN), perturbed_html(PUBLISHED)])
+@pytest.mark.parametrize("page", [cellkey_html(CHECK), cellkey_html(DESIGN)])
 def test_pages_are_whole_and_load_nothing(page: str) -> None:
     assert page.startswith("<!DOCTYPE html>")
     assert "<i>" not in page
-    assert "r<1>" not in page
     assert not re.search(r"(src|href)=|https?://|<script", page)
     for figure in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         ElementTree.fromstring(figure)
@@ -45,7 +36,7 @@ def test_pages_are_whole_and_load_nothing(page: str) -> None:
 
 def test_fields_are_plain() -> None:
     made = check_design(design("0.5", "1e-4"), 2**32)
-    for fields in (check_json(CHECK), design_json(made), published_json(PUBLISHED)):
+    for fields in (check_json(CHECK), design_json(made)):
         assert json.loads(json.dumps(fields)).keys() == fields.keys()
 
 
@@ -73,30 +64,6 @@ def test_zeros_that_stay_are_said_to_tell() -> None:
     assert check_json(with_row)["losses"] == check_json(check)["losses"]
     large = check_table(PerturbationTable.from_probabilities({5: {-1: "0.5", 1: "0.5"}}), name="t")
     assert large.zero_delta is None
-
-
-def test_a_report_shows_gaps_and_that_a_test_key_is_none() -> None:
-    shown = words(perturbed_html(PUBLISHED))
-    assert "ab does not add up to a in 1 of 1 cell: off by 1 on average, by 1 at most." in shown
-    assert "NOT PRIVATE" in shown
-    private = perturbed_html(replace(PUBLISHED, private=True))
-    assert "NOT PRIVATE" not in private
-
-
-def test_the_distance_of_cell_keys_is_a_decimal_beside_what_it_does() -> None:
-    """Rounded up, with the delta that holds with it."""
-    prime = settings_of(CellKeys(KeySpace.bits(32), 4294967291, 2**16), OURS)
-    shown = words(perturbed_html(replace(PUBLISHED, settings=prime)))
-    assert "Cell keys are 2.33e-9 from uniform at most" in shown
-    assert "delta + (1 + e^epsilon) × 2.33e-9" in shown
-    assert prime.distance <= Fraction("2.33e-9")
-    assert "exactly uniform" in words(perturbed_html(PUBLISHED))
-
-
-def test_weighted_tables_say_that_the_figures_do_not_hold() -> None:
-    weighted = replace(PUBLISHED, settings=replace(SETTINGS, weighted=True))
-    assert "does not hold for these" in words(perturbed_html(weighted))
-    assert "does not hold" not in words(perturbed_html(PUBLISHED))
 
 
 def test_a_table_that_misses_its_target_says_so_first() -> None:

@@ -22,6 +22,7 @@ from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Key
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
+from holdfast.tables.columns import CellKeySums
 from holdfast.testing.words import ListedWords
 
 DRAWS = 3
@@ -168,7 +169,7 @@ def looked_up(name: str) -> Ints:
     sampler = choose(shape, target).sampler
     assert isinstance(sampler, InputSampler)
     places = np.arange(40).reshape(-1, 1)
-    return sampler.publish(places % 5, places * 2654435761 % 2**32, ListedWords([]))
+    return sampler.publish(places % 5, CellKeySums(places * 2654435761 % 2**32), ListedWords([]))
 
 
 def stepped(name: str) -> Ints:

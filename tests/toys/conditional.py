@@ -25,6 +25,7 @@ from holdfast.privacy.parameters import budget
 from holdfast.randomness import Words
 from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import Ints
+from holdfast.tables.columns import CellKeySums
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class ByEnumeration:
     name = "every table listed"
     expected_tries = 1.0
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         return np.array([self._one(row, words) for row in counts.tolist()], dtype=np.int64)
 
     def _one(self, row: list[int], words: Words) -> tuple[int, ...]:

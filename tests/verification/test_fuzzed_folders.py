@@ -19,11 +19,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.cellkey import perturb
 from holdfast.errors import HoldfastError
-from holdfast.publication.cellkey import save_perturbed
 from holdfast.verification.verify import published_rows, verify
-from tests.verification.test_verify_cellkey import NOISE, RECORDS, RULE, TABLES
+from tests.verification.test_verify_tables import save_tables
 
 QUICK, LONG = 150, 6_150
 MARK = "Signed by the office\n\x1b[1A\u202e"
@@ -57,13 +55,15 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             ledger=None,
         ),
     }
-    made = perturb(RECORDS, TABLES, NOISE, keys=RULE)
-    save_perturbed(made, place / "cellkeys", release_id="c", dataset="d", ledger=None)
-    return [*(release.save(place / name) for name, release in drawn.items()), place / "cellkeys"]
+    return [*(release.save(place / name) for name, release in drawn.items()), save_tables(place / "tables")]
 
 
 def card_of(folder: Path) -> Path:
-    return folder / ("card.json" if (folder / "card.json").exists() else "cellkey.json")
+    return folder / ("card.json" if (folder / "card.json").exists() else "tables.json")
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def inner_places(value: Any) -> list[tuple[Any, Any]]:
@@ -97,7 +97,7 @@ def change_card(folder: Path, rng: random.Random) -> None:
 
 def change_bytes(folder: Path, rng: random.Random) -> None:
     """Bytes of one file flipped, put in, cut out, repeated, or taken from another file."""
-    path = rng.choice(sorted(folder.iterdir()))
+    path = rng.choice(files_in(folder))
     data = bytearray(path.read_bytes())
     for _ in range(rng.choice((1, 1, 3, 20))):
         low = rng.randrange(len(data) + 1)
@@ -112,20 +112,20 @@ def change_bytes(folder: Path, rng: random.Random) -> None:
         elif kind == 3:
             data[low:low] = data[low:high]
         else:
-            other = rng.choice(sorted(folder.iterdir())).read_bytes()
+            other = rng.choice(files_in(folder)).read_bytes()
             data[low:high] = other[low:high]
     path.write_bytes(bytes(data))
 
 
 def change_files(folder: Path, rng: random.Random) -> None:
     """A file taken away, emptied, exchanged, turned into something else, or one more."""
-    path = rng.choice(sorted(folder.iterdir()))
+    path = rng.choice(files_in(folder))
     kind = rng.randrange(6)
     if kind == 0:
         (folder / rng.choice(["more", MARK.replace("/", ""), ".hidden"])).write_text("")
         return
     if kind == 1:
-        other = rng.choice(sorted(folder.iterdir()))
+        other = rng.choice(files_in(folder))
         path.write_bytes(other.read_bytes())
         return
     path.unlink()

@@ -4,61 +4,38 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
-from holdfast.cellkey.attacks import (
-    Averaging,
-    Differencing,
-    GapAttack,
-    averaging,
-    differencing,
-    gap_attack,
-    joint_law,
-    joint_losses,
-    measured_differencing,
-)
 from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
 from holdfast.cellkey.formats import read_table, write_table
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
-from holdfast.cellkey.perturb import Perturbed, perturb
-from holdfast.cellkey.published import Gap
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.rows import TableDesign, design_rows
 from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
+from holdfast.cellkey.tabulate import tabulate
 
 __all__ = [
-    "Averaging",
     "CellKeys",
     "Design",
-    "Differencing",
-    "Gap",
-    "GapAttack",
     "Interval",
     "KeySpace",
     "Losses",
     "NoiseLaw",
     "PerturbationRow",
     "PerturbationTable",
-    "Perturbed",
     "Ranges",
     "RecordKeys",
     "SymmetricNoise",
     "TableDesign",
-    "averaging",
     "best_gamma",
     "design",
     "design_rows",
-    "differencing",
-    "gap_attack",
-    "joint_law",
-    "joint_losses",
     "max_entropy",
-    "measured_differencing",
-    "perturb",
     "proposition_3",
     "ranges",
     "read_table",
+    "tabulate",
     "truncated_laplace",
     "write_table",
 ]

@@ -76,7 +76,7 @@ class Missed:
 class Check:
     """Everything that a check shows. Figures of losses are rounded up.
 
-    losses:      of counts from 1 on. with_zeros: with empty cells kept empty, as `perturb` keeps them; None where count 1 has no row, or
+    losses:      of counts from 1 on. with_zeros: with empty cells kept empty, as releases keep them; None where count 1 has no row, or
                  count 0 has noise.
     worst:       the smaller count of the pair that is easiest to distinguish.
     before, own: curves of the design before it was rounded to keys, where there is one, and of the table.

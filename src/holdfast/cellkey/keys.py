@@ -6,7 +6,7 @@ where the perturbation table has fewer keys. A sum does not depend on the order 
 table.
 
 Before noise is looked up, cell keys go through a fixed public permutation (`mixed`). The key of a total is the sum of its parts' keys, and
-in a perturbation table noise rises with the key. So the gap between a total and its parts tells about the noise (`attacks.gap_attack`). A
+in a perturbation table noise rises with the key. So the gap between a total and its parts tells about the noise (`gap_attack`). A
 permutation that scatters neighbouring keys leaves every cell key as uniform as it was, so that the law of one cell's noise is the same, and
 takes that order away.
 
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from holdfast.cellkey.table import PerturbationTable, exact_integer_up_to_64_bits
 from holdfast.errors import InvalidCount, InvalidParameter
 from holdfast.exact.balls import float_up
+from holdfast.tables.columns import CellKeySums as CellKeySums  # for rooms that see no table
 
 if TYPE_CHECKING:
     from typing import Self
@@ -89,6 +90,11 @@ class KeySpace:
             size: int = int(found["base"]) ** int(found["power"] or 1)
             return cls(size)
         raise InvalidParameter(f'A number of keys is written as "2^32", "4096", or "0.8" for decimals of 8 digits. Got {text!r}.')
+
+    @property
+    def written(self) -> str:
+        """As `parse` reads it."""
+        return str(self) if self.digits is None else f"0.{self.digits}"
 
     @property
     def is_power_of_two(self) -> bool:
@@ -207,6 +213,23 @@ class CellKeys:
             total += key
         folded = folded_sum(total, self.modulus, self.size)
         return slow_mixed(folded, self.size) if self.mixed else folded
+
+    def check_sums(self, given: CellKeySums) -> None:
+        """Refuse sums of other keys, and sums modulo a number that the modulus does not divide: the same records would get another key
+        than from their own keys.
+        """
+        if given.space != str(self.records) or given.modulus % self.modulus:
+            raise InvalidParameter(
+                f"The cells have sums of keys ({given.space}) modulo {given.modulus}. The rule is for sums of keys ({self.records}) modulo "
+                f"{self.modulus}: the same records would get other noise than from their own keys. Give records, or say what the keys are "
+                "with keys=.",
+                field="keys",
+            )
+
+    def cell_keys(self, given: CellKeySums) -> NDArray[np.uint64]:
+        """The keys of cells with these sums, in the same shape."""
+        sums = given.sums.astype(np.uint64)
+        return self.fold((sums if given.modulus == self.modulus else sums % np.uint64(self.modulus)).ravel()).reshape(sums.shape)
 
     def fold(self, sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Cell keys from sums that are already taken modulo the modulus."""

@@ -1,33 +1,8 @@
-"""What is public of tables by the cell key method: how cell keys were made, what fixes the noise, how far apart the tables are."""
+"""What fixes the noise of the cell key method, and what was said of earlier noise: public, for the ledger."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from fractions import Fraction
-
-
-@dataclass(frozen=True)
-class Rescaled:
-    """A perturbation table that was fitted to another number of keys, and its delta at epsilon = 1 after and before."""
-
-    before: int
-    after: int
-    delta: float
-    delta_before: float
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How cell keys were made, and for how many the perturbation table is; `distance` of cell keys from uniform."""
-
-    record_keys: str
-    modulus: int
-    size: int
-    mixed: bool
-    distance: Fraction
-    table_key_size: int
-    weighted: bool = False
-    rescaled: Rescaled | None = None
 
 
 @dataclass(frozen=True)
@@ -60,43 +35,3 @@ class FixedNoise:
     facts: NoiseFacts
     allowed: bool = False
     other_records: str | None = None
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far the cells of one published table are from adding up to another; from published counts alone, so it is public."""
-
-    fine: str
-    coarse: str
-    cells: int
-    unequal: int
-    largest: int
-    mean: Fraction
-    """Mean absolute difference."""
-
-
-@dataclass(frozen=True)
-class ListedTable:
-    """One table of a folder."""
-
-    name: str
-    file: str
-    cells: int
-
-
-@dataclass(frozen=True)
-class PublishedTables:
-    """What a folder of tables says of itself, but for its checksums.
-
-    ledger:       the entry under which it is recorded; None where no ledger was used.
-    other_noise:  the parts of `NoiseFacts` in which earlier releases have other noise.
-    """
-
-    release_id: str
-    dataset: str
-    private: bool
-    settings: Settings
-    tables: tuple[ListedTable, ...]
-    gaps: tuple[Gap, ...]
-    ledger: str | None = None
-    other_noise: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from holdfast.errors import InvalidCode, InvalidParameter, KeyMisuse, OutputExis
 from holdfast.randomness.keys import read_key_file
 from holdfast.randomness.labels import encode_label
 from holdfast.randomness.vault import KEY_BYTES, NotCopied, hmac_sha256, start_cmac, start_ecb
-from holdfast.tables.columns import arrow_numbers, check_unicode, text_array
+from holdfast.tables.columns import KEY_COLUMN, arrow_numbers, check_unicode, text_array
 from holdfast.tables.readers import Source, find_columns, open_source
 from holdfast.tables.session import run_guarded
 from holdfast.tables.text_files import Reading
@@ -32,7 +32,6 @@ BATCH = 2**16
 BLOCK = 16
 LONGEST = 4096
 """Bytes of the longest identifier."""
-KEY_COLUMN = "record_key"
 
 _FILE_KIND = "holdfast record keys"
 _FILE_VERSION = 1

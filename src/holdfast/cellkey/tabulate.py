@@ -1,19 +1,25 @@
-"""Many tables of the same records: counts, cell keys and weights, in DuckDB. Everything here is CONFIDENTIAL."""
+"""Many tables of the same records: counts, sums of keys and of weights, in DuckDB. Everything here is CONFIDENTIAL."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
+from holdfast.cellkey.perturb import LARGEST_COUNT, WEIGHT_DIGITS, add_noise, fit_table
+from holdfast.cellkey.record_keys import RecordKeys
+from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope
 from holdfast.tables import Table, Universe
-from holdfast.tables.columns import COUNT_LIMIT, arrow_numbers
+from holdfast.tables.columns import KEY_COLUMN, UNKNOWN, CellKeySums, arrow_numbers, free_name
 from holdfast.tables.counting import check_identifier, code_arrays, code_places, observed_universe, places_of_groups
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, private_session, run_guarded
@@ -24,11 +30,13 @@ logger = logging.getLogger(__name__)
 Ints: TypeAlias = NDArray[np.int64]
 Tables: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]] | Universe]
 
-WEIGHT_DIGITS = 6
-"""Digits of a weight after the point. Weights are added up exactly."""
+COUNT = "count"
+TOTAL, ALL = "total", "all"
+"""The column and the code of a table that counts all records in one cell."""
+_MADE_KEYS = "keys made from identifiers"
+"""Column of the records in memory. The data may have a column record_key, which is not read then."""
+_NAME = re.compile(r"\A(?!tables\.json\Z)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 ONE_RECORD = ". Give every record an identifier of its own; where a person has several records, join it with a number."
-LARGEST_COUNT = COUNT_LIMIT - 1
-"""Largest count of a cell and of all cells together, so that adding noise stays within 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -41,39 +49,75 @@ class Columns:
     identifier: str | None = None
 
 
-@dataclass(frozen=True, repr=False)
-class KeyedCells:
-    """The cells of one table: true counts and cell keys, and exact sums of weights times 10^6 where there are weights. CONFIDENTIAL."""
+class Noise(Protocol):
+    """What `hf.CellKey` says of the noise that cells will have."""
 
-    universe: Universe | None
-    counts: Ints
-    keys: NDArray[np.uint64]
-    weights: list[int] | None
+    @property
+    def table(self) -> PerturbationTable: ...
+    @property
+    def rule(self) -> CellKeys: ...
+    @property
+    def weighted(self) -> bool: ...
 
 
 def tabulate(
     data: Any,
     tables: Tables,
-    rule: CellKeys,
-    columns: Columns,
+    mechanism: Noise,
     *,
+    key: str = KEY_COLUMN,
+    id: str | None = None,
+    secret: RecordKeys | None = None,
+    count: str | None = None,
+    weight: str | None = None,
     query: str | None = None,
     reading: Reading | None = None,
     allow_similar_codes: bool = False,
-) -> Iterator[tuple[str, KeyedCells]]:
-    """Each table by name, one after the other, with the cells of a declared universe or those that occur.
+) -> dict[str, Table]:
+    """Count records into tables by name, for `hf.release` with this `hf.CellKey`.
 
-    Given:       data: records with a key each; or cells with a count and a key each (`columns.count`), or a Table with cell keys: finer
-                 cells, of which every table asked for is a sum.
+    Given:       data: a file, frame or query with one record a row and its key in column `key`; with `count`, one cell a row, its count
+                 there and the sum of its records' keys, not folded, in `key`; or a Table with cell keys.
+                 tables: by name, columns (cells as they occur), or columns with all their codes, or a Universe. No column: one cell of
+                 all records, in a column "total". weight: a column of weights, for a mechanism that is `weighted`.
+                 id: a column of identifiers, of which no two may be equal. secret: keys are made from them, and no column of keys is
+                 read. allow_similar_codes: codes may differ in blanks, case or Unicode form only.
+    Guarantees:  the noise of a cell will be a function of the set of its records: not of the table it is in, of the order or number of
+                 files, nor of the day. Of cells as they occur, those that come out as 0 are left out: listed, they would be known to have
+                 records.
     Refused:     missing or invalid keys, with the row of the first; keys that do not fill their declared space; an identifier that two
                  records share; records outside a universe.
     """
-    if isinstance(data, Table):
-        data, columns = _with_keys(data), Columns("key", "count")
+    rule, noise = mechanism.rule, fit_table(mechanism.table, mechanism.rule)
+    if (weight is not None) is not mechanism.weighted:
+        raise InvalidParameter("weight= goes with weighted=True of the mechanism, and only with it.", field="weight")
+    check_names(tables)
     asked = {name: columns_of(name, given) for name, given in tables.items()}
+    source_name = data.dataset if isinstance(data, Table) else Path(data).stem if isinstance(data, str | os.PathLike) else None
+    column = key
+    if isinstance(data, Table):
+        data, column, key, count = _with_keys(data, rule, secret)
+    elif count is not None:
+        rule.check_sums(CellKeySums(np.zeros(0), modulus=rule.records.size, space=str(rule.records)))
+    if secret is not None:
+        if id is None:
+            raise InvalidParameter("Keys are made from identifiers, and id is missing. Name their column (--id).", field="id")
+        check_published_columns(asked, [key, id])
+        data = secret.add(data, id, rule.records, name=_MADE_KEYS, query=query, reading=reading)
+        column, key, query, reading = id, _MADE_KEYS, None, None
+    columns = Columns(key, count, weight, id)
+    keys = CellKeySums(
+        np.zeros(0),
+        modulus=rule.modulus,
+        space=str(rule.records),
+        column=column,
+        secret=UNKNOWN if secret is None else secret.fingerprint,
+        is_private=secret is None or secret.is_private,
+    )
     wanted = list(dict.fromkeys(column for given in asked.values() for column in given))
     others = [name for name in (columns.key, columns.count, columns.weight, columns.identifier) if name is not None]
     check_published_columns(asked, others)
+    found = {}
     with open_source(data, query, reading=reading) as source, private_session(source.path) as session:
         rows = _rows(source, session, wanted, others, columns, rule.records)
         _check_all(source, session, rows, columns, rule.records)
@@ -81,7 +125,24 @@ def tabulate(
             logger.debug("Counting the records of %s for the table %s", source.label, name)
             places = [wanted.index(column) for column in asked[name]]
             declared = _declared_universe(given, allow_similar_codes)
-            yield name, _count(source, session, rows, tuple(asked[name]), places, declared, rule, columns, allow_similar_codes)
+            universe, counts, sums = _count(
+                source, session, rows, tuple(asked[name]), places, declared, rule, noise, columns, keys, allow_similar_codes
+            )
+            count_name = free_name(COUNT, universe.columns, "published")
+            found[name] = Table(universe, counts, count=count_name, name=source_name, cell_keys=sums)
+    return found
+
+
+def check_names(tables: object) -> None:
+    """Refuse what is no mapping of names that folders can have."""
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter('Tables are given by name: {"ages": ["region", "age"], "regions": ["region"]}.', field="tables")
+    for name in tables:
+        if not isinstance(name, str) or not _NAME.match(name):
+            raise InvalidParameter(
+                f"The name of a table is the name of its folder: letters, digits, '_', '-' and '.', at most 100. Got {name!r}.",
+                field="tables",
+            )
 
 
 def check_published_columns(tables: Mapping[str, Sequence[str]], confidential: Sequence[str]) -> None:
@@ -107,11 +168,17 @@ def columns_of(name: str, given: Sequence[str] | Mapping[str, Sequence[str]] | U
     return columns
 
 
-def _with_keys(table: Table) -> Any:
-    if table.cell_keys is None:
+def _with_keys(table: Table, rule: CellKeys, secret: RecordKeys | None) -> tuple[Any, str, str, str]:
+    """The cells of a table, the column that its keys came from, and the columns of keys and counts here."""
+    if table.key_sums is None:
         raise InvalidParameter("The table has no cell keys. Name their column when it is read: record_key or cell_key.")
-    frame = table.universe.frame()
-    return frame.append_column("count", arrow_numbers(table.counts)).append_column("key", arrow_numbers(table.cell_keys))
+    if secret is not None:
+        raise InvalidParameter(
+            "A Table has cell keys, and no identifiers to make keys from. Leave secret out, or give records.", field="secret"
+        )
+    rule.check_sums(table.key_sums)
+    frame = table.universe.frame().append_column("count", arrow_numbers(table.counts))
+    return frame.append_column("key", arrow_numbers(table.key_sums.sums)), table.key_sums.column, "key", "count"
 
 
 def _rows(source: Source, session: Session, wanted: list[str], others: list[str], columns: Columns, space: KeySpace) -> str:
@@ -178,9 +245,14 @@ def _count(
     places: list[int],
     declared: Universe | None,
     rule: CellKeys,
+    noise: PerturbationTable,
     others: Columns,
+    keys: CellKeySums,
     allow_similar_codes: bool,
-) -> KeyedCells:
+) -> tuple[Universe, Ints, CellKeySums]:
+    """The cells of a declared universe; or of those that occur the ones that are published as another number than 0: a cell that is
+    listed with 0 would be known to have records.
+    """
     names = ", ".join(f"c{place}" for place in places)
     size = "count(*)" if others.count is None else "sum(n)::BIGINT"
     sums = [f"{size} AS n", f"{rule.sum_sql('k')} AS k", "count(k) AS keyed", "count(*) AS found"]
@@ -196,15 +268,23 @@ def _count(
     if not counted.num_rows or (not columns and counted.column("found")[0].as_py() == 0):
         raise EmptyTable(f"There are no records in {source.label}. Check the file or the query.")
     counts = counted.column("n").to_numpy().astype(np.int64)
-    keys = rule.fold(counted.column("k").to_numpy().astype(np.uint64))
-    weights = None if others.weight is None else [int(total) for total in counted.column("w").to_pylist()]
+    weights = None if others.weight is None else np.array([int(total) for total in counted.column("w").to_pylist()], dtype=object)
+    own = replace(keys, sums=counted.column("k").to_numpy().astype(np.uint64), weights=weights)
     if not columns:
-        return KeyedCells(None, counts, keys, weights)
+        return Universe.product({TOTAL: [ALL]}), counts, own
     groups = code_arrays(source, columns, counted)
     if declared is not None:
-        return _spread(source, declared, groups, KeyedCells(None, counts, keys, weights))
+        cells = places_of_groups(source, declared, groups)
+        spread = np.zeros(len(declared), np.int64)
+        spread[cells] = counts
+        return declared, spread, own.spread(cells, len(declared))
     universe, order = observed_universe(source, columns, groups, allow_similar_codes)
-    return KeyedCells(universe, counts[order], keys[order], None if weights is None else [weights[place] for place in order])
+    shown = np.flatnonzero(add_noise(counts, own, noise, rule))
+    if not len(shown):
+        raise EmptyTable(f"Every cell by {', '.join(columns)} is published as 0, so the table would be empty. Leave it out.")
+    if len(shown) < len(counts):
+        universe, order = observed_universe(source, columns, [array.take(shown) for array in groups], allow_similar_codes)
+    return universe, counts[shown][order], own.of(shown[order])
 
 
 def _declared_universe(given: Sequence[str] | Mapping[str, Sequence[str]] | Universe, allow_similar_codes: bool) -> Universe | None:
@@ -212,19 +292,6 @@ def _declared_universe(given: Sequence[str] | Mapping[str, Sequence[str]] | Univ
     if isinstance(given, Mapping):
         return Universe.product(given, allow_similar_codes=allow_similar_codes)
     return given if isinstance(given, Universe) else None
-
-
-def _spread(source: Source, universe: Universe, groups: list[Any], found: KeyedCells) -> KeyedCells:
-    """The cells that occur, put into their places among all cells; the others are empty, with key 0."""
-    cells = places_of_groups(source, universe, groups)
-    counts, keys = np.zeros(len(universe), np.int64), np.zeros(len(universe), np.uint64)
-    counts[cells], keys[cells] = found.counts, found.keys
-    if found.weights is None:
-        return KeyedCells(universe, counts, keys, None)
-    weights = [0] * len(universe)
-    for cell, weight in zip(cells.tolist(), found.weights, strict=True):
-        weights[cell] = weight
-    return KeyedCells(universe, counts, keys, weights)
 
 
 def _count_sql(column: str, kind: Any, name: str, source: str) -> str:
@@ -268,10 +335,3 @@ def _first_invalid(source: Source, session: Session, rows: str, what: str, colum
     }
     name, advice = kinds[what]
     return InvalidCount(f"This is not {name}: column {column!r}, row {row} of {source.label}. {advice}")
-
-
-def rounded_ratio(numerator: int, denominator: int) -> int:
-    """The nearest whole number, the even one of two that are equally near."""
-    low = numerator // denominator
-    twice = 2 * (numerator - low * denominator)
-    return low + (twice > denominator or (twice == denominator and low % 2 == 1))

@@ -6,7 +6,6 @@ Each command imports what it needs: that takes 1.2 s, and `--help` and other com
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +17,7 @@ from holdfast.cli.parts import AsJson
 from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from holdfast.cellkey import CellKeys, PerturbationTable
-    from holdfast.cellkey.published import Rescaled
+    from holdfast.cellkey import PerturbationTable
 
 app = typer.Typer(help="The cell key method: design, check, perturb. It gives no differential privacy guarantee.", no_args_is_help=True)
 
@@ -131,49 +129,51 @@ def perturb(
     as_json: AsJson = False,
 ) -> None:
     """Publish tables whose cells have the noise of their records' keys: the same records, the same noise, always."""
-    from holdfast.cellkey import RecordKeys
-    from holdfast.cellkey import perturb as make
-    from holdfast.publication.cellkey import check_place, published_json, save_perturbed, standing
-    from holdfast.wording.cellkey import published_screen
+    from holdfast.cellkey import CellKeys, KeySpace, RecordKeys, tabulate
+    from holdfast.mechanisms import CellKey
+    from holdfast.publication.booking import ChargedAccount, standing
+    from holdfast.publication.cellkey import check_place
+    from holdfast.publication.given_files import TABLES
+    from holdfast.publication.pipeline import release
+    from holdfast.wording.cellkey import published_screen, rescaled_sentences
 
     check_place(output)
     book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
     if book is not None:
         book.check_witness()
-    fitted, rule, rescaled = _read_fitted_table(noise, kind, repeat, keys, modulus, mix=mix, rescale=rescale)
-    made = make(
+    ptable = _read(noise, kind, repeat)
+    rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
+    fitted = ptable.rescaled(rule.size, allow_lost=False) if rescale else ptable
+    mechanism = CellKey(table=fitted, keys=rule, weighted=weight is not None, other_noise=other_noise, other_records=other_records)
+    made = tabulate(
         source,
         _tables(tables),
-        fitted,
+        mechanism,
         key=key,
-        keys=rule,
         id=id,
         secret=None if secret is None else RecordKeys.load(secret),
         count=count,
         weight=weight,
         allow_similar_codes=allow_similar_codes,
     )
-    made = replace(made, settings=replace(made.settings, rescaled=rescaled))
     name, account = release_id or output.name, dataset or source.stem
-    stands(standing(book, account, name, output, ledger_text(ledger, None, source.resolve().parent)))
-    published = save_perturbed(
-        made, output, release_id=name, dataset=account, ledger=book, other_noise=other_noise, other_records=other_records
-    )
+    charged = None if book is None else ChargedAccount(book, account)
+    named = ledger_text(ledger, None, source.resolve().parent)
+    stands(standing(charged, name, output, "the same command", named, needs_key=False))
+    published = release(made, [], mechanism, ledger=book, release_id=name, dataset=account)
+    try:
+        published.save(output)
+    except BaseException:
+        published.give_up()
+        raise
     mark_published()
-    print(json.dumps(published_json(published), indent=2) if as_json else published_screen(published))
-
-
-def _read_fitted_table(
-    noise: Path, kind: str | None, repeat: int | None, keys: str, modulus: int, *, mix: bool, rescale: bool
-) -> tuple[PerturbationTable, CellKeys, Rescaled | None]:
-    """(the perturbation table, fitted where asked; the rule of cell keys; what fitting changed)."""
-    from holdfast.cellkey import CellKeys, KeySpace
-    from holdfast.cellkey.perturb import rescale_table
-
-    ptable = _read(noise, kind, repeat)
-    rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
-    fitted, rescaled = rescale_table(ptable, rule.size) if rescale else (ptable, None)
-    return fitted, rule, rescaled
+    told = rescaled_sentences(ptable, fitted)
+    if as_json:
+        print(json.dumps({**json.loads((output / TABLES).read_bytes()), "text": [*told, *published.sentences]}, indent=2))
+        return
+    gaps = [gap.text for gap in published.gaps]
+    cells = {table: len(one.table) for table, one in published.items()}
+    print(published_screen(cells, [*gaps, *told, *published.sentences], published.entry, is_private=published.private))
 
 
 def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:

@@ -255,7 +255,7 @@ def release(
         logging.getLogger("holdfast").info(told)  # where there is no terminal, no bar shows that it is alive
     named = () if account is None else ledger_text(ledger, run.ledger, _folder_of(run_file))
     command = _command(run_file, output, ledger, no_ledger, *(["--force"] if force else []))
-    stands(standing(account, run.id, output, command, named))
+    stands(standing(account, run.id, output, f"{command} --resume", named))
     made = for_table(made, table)  # what is told below is what the card says
     wanted = Output(output, run.formats, run.sign, force, run.formulas, run.view_base, run.map)
     before = release_in(output) if force else None

@@ -27,10 +27,10 @@ from holdfast.invariants.rows import broken_constraints
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.protocol import InputSampler
 from holdfast.tables import Table
-from holdfast.tables.columns import COUNT_LIMIT
+from holdfast.tables.columns import COUNT_LIMIT, CellKeySums
 
 
-def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
     """Return what is published of a task's blocks, one a row. CONFIDENTIAL input."""
     sampler = drawing.choice(task.shape).sampler
     if isinstance(sampler, InputSampler):
@@ -38,7 +38,7 @@ def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: Ints | None,
     return counts + sampler.draw(len(task.cells), words)
 
 
-def check_input(channel: Channel, counts: Ints, cell_keys: Ints | None = None) -> None:
+def check_input(channel: Channel, counts: Ints, cell_keys: CellKeySums | None = None) -> None:
     """Raise if the law is not made for the true table. The message holds no value; the refusal reveals that the table is outside."""
     if channel.layout is not None and not channel.layout.holds(counts):
         raise OutsideBounds(
@@ -86,13 +86,13 @@ class BoundRelease:
         Guarantees:  every task's noise follows its law over the key's words and is forgotten; integers throughout; no word is used twice.
         """
         counts = self.table.counts
-        keys = self.table.cell_keys if self.drawing.channel.needs_cell_keys else None  # a target gets what it declares, and no more
+        keys = self.table.key_sums if self.drawing.channel.needs_cell_keys else None  # a target gets what it declares, and no more
         published = counts.copy()
         done = 0
         logger.debug("Drawing %d cells in %d tasks", len(published), len(self.tasks))
         with self.subkey, expecting(sum(task.cells.size for task in self.tasks)) if self.tasks else nullcontext():
             for task in self.tasks:
-                given = None if keys is None else keys[task.cells]
+                given = None if keys is None else keys.of(task.cells)
                 with self.subkey.stream(*task.label) as words:
                     published[task.cells] = run_task(self.drawing, task, counts[task.cells], given, words)
                 done += task.cells.size
@@ -108,10 +108,10 @@ def bind(drawing: Drawing, table: Table, key: NoiseKey, release_id: str) -> Boun
     facts = channel.facts
     if table.universe is not facts.universe and table.universe != facts.universe:
         raise InvalidParameter("The plan was made for another table: its universe differs. Make a plan for this table.")
-    if channel.needs_cell_keys and table.cell_keys is None:
+    if channel.needs_cell_keys and table.key_sums is None:
         raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
     _check_declared(facts, table.counts)
-    check_input(channel, table.counts, table.cell_keys if channel.needs_cell_keys else None)
+    check_input(channel, table.counts, table.key_sums if channel.needs_cell_keys else None)
     if facts.zeros is not None and table.counts[facts.zeros.cells].any():
         raise InvalidParameter("The plan was made for other totals: it leaves out cells that are not 0 here. Make a plan for this table.")
     tasks = channel.tasks()
@@ -147,20 +147,20 @@ def _input_digest(table: Table, tasks: tuple[Task, ...], key: NoiseKey, names: t
         label = json.dumps(task.label).encode() + b"\0"  # JSON holds no NUL: the label ends here
         part = hmac.new(secret, label, "sha256")
         for piece in _input_of(table, task.cells, with_keys):
-            part.update(piece.data)
+            part.update(piece)
         parts.append((label, part.digest()))
         fixed[task.cells] = False
     whole = hmac.new(secret, b"whole", "sha256")
     for _, digest in sorted(parts):
         whole.update(digest)
     for piece in _input_of(table, np.flatnonzero(fixed), with_keys):
-        whole.update(piece.data)
+        whole.update(piece)
     return whole.hexdigest()
 
 
-def _input_of(table: Table, cells: Ints, with_keys: bool) -> Iterator[NDArray[np.int64]]:
+def _input_of(table: Table, cells: Ints, with_keys: bool) -> Iterator[bytes]:
     """What is digested of a task: its length follows from the task, so that no two inputs share a digest."""
-    yield np.ascontiguousarray(table.counts[cells], dtype="<i8")
+    yield np.ascontiguousarray(table.counts[cells], dtype="<i8").tobytes()
     if with_keys:
-        assert table.cell_keys is not None
-        yield np.ascontiguousarray(table.cell_keys[cells], dtype="<i8")
+        assert table.key_sums is not None
+        yield table.key_sums.of(cells).to_bytes()

@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.exact import DiscreteGaussian
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
@@ -114,7 +115,7 @@ class Target(ABC):
         """Logarithm of the weight of a move, without the normaliser; None where no closed form exists."""
         return None
 
-    def check_input(self, counts: NDArray[np.int64], cell_keys: NDArray[np.int64] | None) -> None:
+    def check_input(self, counts: NDArray[np.int64], cell_keys: CellKeySums | None) -> None:
         """Raise if the law is not made for these counts or keys. CONFIDENTIAL input: the message holds no value of it."""
         return
 

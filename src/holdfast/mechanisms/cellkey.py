@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -29,6 +29,9 @@ from holdfast.tables.columns import KEY_BITS
 MAX_TEXT = 2**20
 """Characters of a perturbation table on a card: more than any in use has, and few enough that a hostile card is read in seconds."""
 TABLE, MIX, OTHER_NOISE, OTHER_RECORDS = "perturbation_table", "mix", "other_noise", "other_records"
+WEIGHTED = "weighted"
+KEYS = ("keys", "modulus", "size")
+"""The rule for cell keys on a card, where it is not that of 32 bits."""
 
 
 def _read_table(key: Key, raw: object) -> PerturbationTable:
@@ -45,8 +48,11 @@ def _read_table(key: Key, raw: object) -> PerturbationTable:
 class CellKey(Mechanism):
     """Counts with the noise of their records' keys. No total can be kept: the list `keep` must be empty.
 
-    Given:       table: the perturbation table. The table of counts has cell keys of 32 bits, sums of its records' keys. mix: they go
-                 through a fixed public permutation before noise is looked up, so that gaps between tables tell less.
+    Given:       table: the perturbation table. Its law must be the same with the number of cell keys, as it is with every multiple of
+                 the table's. Else rescale it first, `table.rescaled(size)`, and look at what its epsilon_delta() says.
+                 keys: what record keys are, by default of 32 bits; or how cell keys are made of them (`CellKeys`), by default as
+                 `CellKeys.for_table` says. mix: cell keys go through a fixed public permutation before noise is looked up, so that gaps
+                 between tables tell less. weighted: a cell is published as (count + noise) * mean weight, rounded to a whole number.
                  other_noise: publish though earlier releases in the ledger have another column of keys, rule or perturbation table.
                  other_records: why these are other records than those of other data sets in the ledger; the ledger records it.
     Guarantees:  the noise of a cell is a function of the set of its records: asking again tells nothing new.
@@ -54,7 +60,8 @@ class CellKey(Mechanism):
     """
 
     table: PerturbationTable
-    mix: bool
+    rule: CellKeys
+    weighted: bool
     other_noise: bool
     other_records: str | None
 
@@ -67,10 +74,19 @@ class CellKey(Mechanism):
         Key(OTHER_RECORDS, keys.text, '"people who live abroad"'),
     )
 
-    def __init__(self, *, table: PerturbationTable, mix: bool = False, other_noise: bool = False, other_records: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        table: PerturbationTable,
+        keys: KeySpace | CellKeys | None = None,
+        mix: bool = False,
+        weighted: bool = False,
+        other_noise: bool = False,
+        other_records: str | None = None,
+    ) -> None:
         if not isinstance(table, PerturbationTable):
             raise InvalidParameter(f"table is a PerturbationTable, such as hf.cellkey.read_table gives. Got {type(table).__name__}.")
-        for name, value in ((MIX, mix), (OTHER_NOISE, other_noise)):
+        for name, value in ((MIX, mix), (WEIGHTED, weighted), (OTHER_NOISE, other_noise)):
             if not isinstance(value, bool):
                 raise InvalidParameter(f"{name} must be True or False. Got {type(value).__name__}.", field=name)
         if other_records is not None and (not isinstance(other_records, str) or not other_records.strip()):
@@ -78,8 +94,10 @@ class CellKey(Mechanism):
         check_empty_cells(table)
         if all(set(row.noise) == {0} for row in table.rows.values()):
             raise InvalidParameter("The perturbation table adds no noise to any count: every count would be published as it is.")
-        self._set(table=table, mix=mix, other_noise=other_noise, other_records=other_records)
-        fit_table(table, self.rule)
+        rule = keys if isinstance(keys, CellKeys) else CellKeys.for_table(keys or KeySpace.bits(KEY_BITS), table)
+        rule = replace(rule, mixed=rule.mixed or mix)
+        fit_table(table, rule)
+        self._set(table=table, rule=rule, weighted=weighted, other_noise=other_noise, other_records=other_records)
         if len(table_text(table)) > MAX_TEXT:
             raise InvalidParameter("The perturbation table is too long for a card, which has it in full. Use one of fewer rows.")
 
@@ -93,14 +111,12 @@ class CellKey(Mechanism):
         raise InvalidKey(TABLE, problem)
 
     @property
-    def rule(self) -> CellKeys:
-        """How cell keys are made of record keys."""
-        return CellKeys.for_table(KeySpace.bits(KEY_BITS), self.table, mixed=self.mix)
-
-    @property
     def parameters(self) -> dict[str, str]:
-        asked = {MIX: self.mix, OTHER_NOISE: self.other_noise}
-        return {TABLE: table_text(self.table), **{name: "true" for name, value in asked.items() if value}}
+        asked = {MIX: self.rule.mixed, WEIGHTED: self.weighted, OTHER_NOISE: self.other_noise}
+        rule = dict(zip(KEYS, (self.rule.records.written, str(self.rule.modulus), str(self.rule.size)), strict=True))
+        if replace(self.rule, mixed=False) == CellKeys.for_table(KeySpace.bits(KEY_BITS), self.table):
+            rule = {}
+        return {TABLE: table_text(self.table), **rule, **{name: "true" for name, value in asked.items() if value}}
 
     @property
     def shown_parameters(self) -> dict[str, str]:
@@ -109,7 +125,12 @@ class CellKey(Mechanism):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Json]) -> Self:
         try:
-            made = cls(table=read_text(read_as(str, parameters[TABLE])), mix=MIX in parameters, other_noise=OTHER_NOISE in parameters)
+            rule = None
+            if KEYS[0] in parameters:
+                space, modulus, size = (read_as(str, parameters[name]) for name in KEYS)
+                rule = CellKeys(KeySpace.parse(space), int(modulus), int(size))
+            mix, weighted, other = (name in parameters for name in (MIX, WEIGHTED, OTHER_NOISE))
+            made = cls(table=read_text(read_as(str, parameters[TABLE])), keys=rule, mix=mix, weighted=weighted, other_noise=other)
         except (InvalidParameter, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             made = None
         if made is None or made.parameters != parameters:
@@ -117,7 +138,9 @@ class CellKey(Mechanism):
         return made
 
     def fixed_noise(self, table: Table) -> FixedNoise:
-        return FixedNoise(noise_facts(self.rule, self.table, None, table.key_column), self.other_noise, self.other_records)
+        if table.key_sums is None:
+            raise InvalidParameter("This mechanism reads cell keys, and the table has none. Name their column: record_key or cell_key.")
+        return FixedNoise(noise_facts(self.rule, self.table, table.key_sums), self.other_noise, self.other_records)
 
     def make_channel(self, facts: Facts) -> Channel:
         if facts.lattice.rank:
@@ -126,7 +149,7 @@ class CellKey(Mechanism):
                 "Leave keep empty, or use a mechanism that keeps totals.",
                 field="keep",
             )
-        target = Keyed(fit_table(self.table, self.rule), self.rule)
+        target = Keyed(fit_table(self.table, self.rule), self.rule, self.weighted)
         return Channel(facts, target, promise(facts, "cell-key", "l1", keyed=_figures(target, self.other_noise)))
 
 
@@ -147,6 +170,7 @@ def _figures(target: Keyed, other_noise: bool) -> KeyedNoise:
         delta=losses.plateau,
         zero_delta=None if shown is None else shown.up(),
         distance=target.rule.distance,
+        weighted=target.weighted,
         other_noise=other_noise,
     )
 

@@ -212,6 +212,7 @@ class KeyedNoise:
     epsilon, delta:   bounds for two counts from `first` on that differ by one; no larger epsilon has a smaller delta.
     zero_delta:       the delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; None where count 1 has no noise.
     distance:         of cell keys from uniform, which adds (1 + e^epsilon) times as much to delta.
+    weighted:         whether counts with noise were multiplied by the mean weight of their records: the figures do not hold then.
     other_noise:      whether earlier tables of the same records may have other noise.
     """
 
@@ -224,6 +225,7 @@ class KeyedNoise:
     delta: float
     zero_delta: float | None
     distance: Fraction
+    weighted: bool = False
     other_noise: bool = False
 
 

@@ -8,7 +8,8 @@ folder                     the folder, written whole or not at all; its files (p
 given_files                files that somebody else made, read without harm
 sums, plots, view          sums of cells, figures, and counts for print
 report_facts               the facts that figures and reports are drawn from
-cellkey                    tables by the cell key method
+tables                     several tables by the cell key method as one release
+cellkey                    checks of perturbation tables
 
 `verify` is a room of its own, `verification`.
 """

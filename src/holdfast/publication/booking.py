@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from holdfast.cellkey.published import FixedNoise, NoiseFacts
 from holdfast.channels import Channel
@@ -76,9 +76,7 @@ from holdfast.wording.endings import (
     unsaved_sentences,
 )
 
-if TYPE_CHECKING:
-    from holdfast.cellkey.published import FixedNoise
-    from holdfast.ledger.releases import Reservation
+_OTHER_INPUT = "The release {!r} was begun with another mechanism, table or kept totals. Resume with the same."
 
 
 def with_noise(facts: ReleaseFacts, noise: FixedNoise) -> ReleaseFacts:
@@ -87,28 +85,26 @@ def with_noise(facts: ReleaseFacts, noise: FixedNoise) -> ReleaseFacts:
     return replace(facts, noise=noise.facts.to_fields(), other_records=said)
 
 
-def compare_noise(earlier: Sequence[Reservation], dataset: str, noise: FixedNoise) -> tuple[str, ...]:
-    """In which parts the noise is another than that of earlier cell key releases in the ledger, where that is allowed; else LedgerProblem.
+def _refuse_other_noise(dataset: str, noise: FixedNoise, earlier: list[Reservation]) -> None:
+    """Raise LedgerProblem if the noise is another than that of earlier cell key releases in the ledger, and that is not allowed.
 
     A data set is only a name: the same records may be there under another one. So all of the ledger is compared, except data sets that were
     said to have other records, now or when a release was recorded after them.
     """
+    if noise.allowed:
+        return
     standing: dict[str, list[Reservation]] = {}
     for release in earlier:
         if release.charge.kind == "cell-key" and release.state not in ("voided", "voided-spent"):
             standing.setdefault(release.dataset, []).append(release)
     own = standing.pop(dataset, [])
-    parts = _differing(noise.facts, own)
-    if parts and not noise.allowed:
+    if parts := _differing(noise.facts, own):
         raise LedgerProblem(other_noise_refusal(dataset, parts))
     for name, others in standing.items():
         differing = _differing(noise.facts, others)
         if not differing or noise.other_records is not None or _are_told_apart(own, others) or _are_told_apart(others, own):
             continue
-        if not noise.allowed:
-            raise LedgerProblem(other_records_refusal(dataset, name, differing))
-        parts += differing
-    return tuple(name for name in noise.facts.to_fields() if name in parts)
+        raise LedgerProblem(other_records_refusal(dataset, name, differing))
 
 
 def _differing(noise: NoiseFacts, releases: Sequence[Reservation]) -> list[str]:
@@ -271,6 +267,9 @@ class Booked(Booking):
     that of what is drawn, by its plan.
     """
 
+    resumes: ClassVar[bool] = True
+    """Whether --resume continues it."""
+
     def __init__(self, account: ChargedAccount, reservation: Reservation, identity: str) -> None:
         self.ledger, self.reservation, self._identity = account.open_ledger(), reservation, identity
         self._is_complete = self._is_elsewhere = self._is_checked = False
@@ -349,11 +348,11 @@ class Booked(Booking):
                 self._check_complete(temporary, output)
             put_in_place(temporary, output)
         remove_unfinished(temporary)  # with force: what was there before
-        with after_publication():
+        with after_publication(self.resumes):
             self.ledger.publish(self.reservation)
 
     def close(self) -> None:
-        with after_publication():
+        with after_publication(self.resumes):
             self.ledger.close(self.reservation)
         if self._is_elsewhere:
             raise IdenticalRelease(
@@ -386,6 +385,27 @@ class Booked(Booking):
 
     def __getstate__(self) -> Any:
         self.check_copy()
+
+
+class BookedTables(Booked):
+    """Several tables by the cell key method. Their noise is fixed by the records, so no key is sealed: who was interrupted begins again.
+    The charge can be taken back until the folder is complete.
+    """
+
+    resumes = False
+
+    def stage(self, temporary: Path) -> None:
+        self.reservation = self.ledger.start_drawing(self.reservation)
+        super().stage(temporary)
+
+    def give_up(self) -> None:
+        """Void the release, if nothing of it is complete."""
+        if self.reservation.state == "reserved":
+            with contextlib.suppress(LedgerProblem):
+                self.ledger.void(self.reservation, "stopped before anything was published")
+
+    def output_failure(self, error: OSError, output: Output) -> Exception:
+        return output_problem(error, output.folder)
 
 
 @contextlib.contextmanager
@@ -450,8 +470,32 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
     return Booked(replace(account, ledger=ledger), ledger.start_drawing(made), plan.drawing.channel.identity), bound
 
 
-def _refuse_other_noise(dataset: str, noise: FixedNoise, earlier: list[Reservation]) -> None:
-    compare_noise(earlier, dataset, noise)
+def begin_tables(plans: Mapping[str, Plan], noise: FixedNoise, release_id: str, account: ChargedAccount | None) -> Booking:
+    """Record a release of several tables by the cell key method, or continue the same one that was interrupted."""
+    if account is None:
+        return Unbooked()
+    account.ledger.check_witness()
+    first = next(iter(plans.values()))
+    name, parameters = first.mechanism.name, first.mechanism.parameters
+    said = ReleaseFacts(mechanism=name, parameters=parameters, software=software(), others={"tables": list(plans)})
+    facts = with_noise(said, noise)
+    found = account.ledger.reservation(account.dataset, release_id)
+    ledger = account.open_ledger()
+    if found is None or found.state == "voided":
+        found = ledger.reserve(
+            account.dataset,
+            release_id,
+            Charge.of(first.guarantee),
+            facts,
+            sealed_key=None,
+            input_digest="cell keys: none",
+            now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            check_earlier=partial(_refuse_other_noise, account.dataset, noise),
+        )
+    check_resumable(found, resume=True)
+    if replace(facts, software=None).to_fields() != replace(found.facts, software=None).to_fields():
+        raise OtherInput(_OTHER_INPUT.format(found.release_id))
+    return BookedTables(replace(account, ledger=ledger), found, "")
 
 
 def resume_release(found: Reservation, plan: Plan, table: Table, order: Order, account: ChargedAccount) -> tuple[Booking, BoundRelease]:
@@ -478,7 +522,7 @@ def check_same(found: Reservation, plan: Plan, order: Order) -> None:
     asked, said = public_facts(plan, {}, (), order.revised_id, disjoint=order.disjoint), found.facts
     same = ("mechanism", "parameters", "protect", "max_records", "universe", "constraints", "revision_of", "answers", DISJOINT)
     if any(getattr(asked, name) != getattr(said, name) for name in same) or Charge.of(plan.guarantee) != found.charge:
-        raise OtherInput(f"The release {found.release_id!r} was begun with another mechanism, table or kept totals. Resume with the same.")
+        raise OtherInput(_OTHER_INPUT.format(found.release_id))
 
 
 def check_resumable(found: Reservation, resume: bool) -> None:
@@ -517,10 +561,10 @@ def secret_from_environment() -> bytes | None:
 
 
 def standing(
-    account: ChargedAccount | None, release_id: str, folder: Path, command: str, ledger: Sequence[str] = ()
+    account: ChargedAccount | None, release_id: str, folder: Path, resume: str, ledger: Sequence[str] = (), *, needs_key: bool = True
 ) -> Callable[[], Stands]:
-    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `command`
-    and `ledger`: the command as it was typed, and how its ledger is named in other commands.
+    """A function that says what is true of a release that was stopped: from the ledger, or where there is none from the folder. `resume`
+    and `ledger`: the command that continues it, which may need a sealed key, and how its ledger is named in other commands.
     """
     before = _inode(folder)
 
@@ -532,8 +576,8 @@ def standing(
         state: str | None = None if found is None else found.state
         if found is not None and state == "committed" and holds_release(folder, found):
             state = "published"  # the folder has its name, and the ledger was not told any more
-        able = found is not None and found.sealed_key is not None and found.second_secret is not None
-        sentences = standing_sentences(state, able, command, account.dataset, release_id, ledger)
+        able = not needs_key or (found is not None and found.sealed_key is not None and found.second_secret is not None)
+        sentences = standing_sentences(state, able, resume, account.dataset, release_id, ledger)
         return Stands(sentences, state in ("published", "closed"))
 
     return tell

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.card.card import Card, FileInfo
+from holdfast.card.parts import TableSet
 from holdfast.card.problems import other_version
 from holdfast.display import printable
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
@@ -33,15 +34,17 @@ from holdfast.ledger.state import sync_folder, wait_for
 from holdfast.publication.given_files import (
     CARD,
     MAX_JSON_BYTES,
+    TABLES,
     Unfit,
     check_json,
+    main_file,
     read_json_text,
     read_plain,
 )
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, exposed_csv, kept_csv, shown_rows
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.maps import MapRequest, folder_areas
-from holdfast.publication.public_files import file_problems
+from holdfast.publication.public_files import file_problems, set_problems
 from holdfast.publication.report_facts import report_facts
 from holdfast.publication.signing import load_signing_key, public_key_of, sign_card
 from holdfast.publication.view import VIEW, VIEW_FILE, check_base
@@ -145,7 +148,8 @@ def follow_umask(folder: Path, plain: str) -> None:
     """Give a finished folder and its files the rights that new ones get here; the file `plain` was simply made, and has them."""
     mode = (folder / plain).stat().st_mode & 0o777
     for path in folder.iterdir():
-        path.chmod(mode)
+        if path.is_file():
+            path.chmod(mode)
     folder.chmod(mode | (mode & 0o444) >> 2)
 
 
@@ -419,9 +423,9 @@ def unfinished_name(entry: str) -> str:
 
 
 def card_digest(folder: Path) -> str | None:
-    """The checksum of the card, which holds those of all other files; None where there is no plain card."""
+    """The checksum of the card, or of the list of tables, which holds those of all other files; None where there is no plain one."""
     try:
-        return hashlib.sha256(read_plain(folder / CARD, MAX_JSON_BYTES)).hexdigest()
+        return hashlib.sha256(read_plain(folder / main_file(folder), MAX_JSON_BYTES)).hexdigest()
     except Unfit:
         return None
 
@@ -434,10 +438,15 @@ def holds_release(folder: Path, reservation: Reservation, identity: str | None =
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
             return False
-        data = read_plain(folder / CARD, MAX_JSON_BYTES)
+        name = main_file(folder)
+        data = read_plain(folder / name, MAX_JSON_BYTES)
         if hashlib.sha256(data).hexdigest() != reservation.checksum:
             return False
         check_json(data)
+        if name == TABLES:
+            listed = TableSet.model_validate_json(data)
+            is_own = (listed.release, listed.ledger) == (reservation.release_id, reservation.head)
+            return is_own and next(set_problems(folder, listed, whole=True), None) is None
         card = Card.from_json(data.decode())
         return _names(card, reservation, identity) and next(file_problems(folder, card), None) is None
     except (OSError, ValueError):  # Unfit and pydantic's errors among them
@@ -445,9 +454,9 @@ def holds_release(folder: Path, reservation: Reservation, identity: str | None =
 
 
 def _names(card: Card, reservation: Reservation, identity: str | None) -> bool:
-    """Whether a card names this release and its entry, and what was drawn for it from a secret key."""
+    """Whether a card names this release and its entry, and what was drawn for it from a secret key, or by keys of records."""
     own = card.release
-    is_drawn = own.private and identity in (None, card.mechanism.identity)
+    is_drawn = (own.private or card.guarantee.keyed is not None) and identity in (None, card.mechanism.identity)
     return is_drawn and (own.id, own.ledger) == (reservation.release_id, reservation.head)
 
 

@@ -24,8 +24,8 @@ from holdfast.card.parts import repeated_names
 
 CARD = "card.json"
 """What a folder of a release has, written last."""
-CELL_KEY_CARD = "cellkey.json"
-"""What a folder of the cell key method has in place of a card."""
+TABLES = "tables.json"
+"""What a folder of several tables has in place of a card."""
 
 MAX_JSON_BYTES = 2**28
 MAX_JSON_DEPTH = 100
@@ -49,6 +49,11 @@ _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 class Unfit(ValueError):
     """A file that is not read. The text goes on after the name of the file: "is a link; ..."."""
+
+
+def main_file(folder: Path) -> str:
+    """The file that says what a folder holds: its card, or the list of several tables."""
+    return TABLES if os.path.lexists(folder / TABLES) and not os.path.lexists(folder / CARD) else CARD
 
 
 @contextmanager

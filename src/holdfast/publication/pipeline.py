@@ -14,10 +14,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from holdfast.cellkey.tabulate import check_names
 from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
 from holdfast.engines.local import BoundRelease, Progress
@@ -35,6 +36,7 @@ from holdfast.publication.booking import (
     ChargedAccount,
     RecordedIn,
     begin,
+    begin_tables,
     check_begun_here,
     check_recorded,
     check_resumable,
@@ -57,6 +59,7 @@ from holdfast.publication.publication import (
     complete,
     release_info,
 )
+from holdfast.publication.tables import PartBooking, Publications
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Declarations, Table
 from holdfast.wording.answers import nobody_warning
@@ -65,6 +68,23 @@ from holdfast.wording.exposure import not_acknowledged_sentences
 ALLOW_EXPOSED = "release.allow_exposed"
 
 
+@overload
+def release(
+    table: Mapping[str, Table],
+    keep: Iterable[Constraint],
+    mechanism: Mechanism,
+    key: None = None,
+    ledger: RecordedIn = EMBEDDED,
+    release_id: str | None = None,
+    *,
+    dataset: str | None = None,
+    date: str | None = None,
+    office: str | None = None,
+    approver: str | None = None,
+) -> Publications: ...
+
+
+@overload
 def release(
     table: Table,
     keep: Iterable[Constraint],
@@ -80,7 +100,25 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Publication:
+) -> Publication: ...
+
+
+def release(
+    table: Table | Mapping[str, Table],
+    keep: Iterable[Constraint],
+    mechanism: Mechanism,
+    key: NoiseKey | None = None,
+    ledger: RecordedIn = EMBEDDED,
+    release_id: str | None = None,
+    *,
+    dataset: str | None = None,
+    date: str | None = None,
+    allow_exposed: int = 0,
+    office: str | None = None,
+    approver: str | None = None,
+    disjoint: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Publication | Publications:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
     The release is charged now. Call save(), or the charge is lost:
@@ -103,8 +141,15 @@ def release(
                  `disjoint`, such as {"from": ["north-2030"], "because": "no one is registered in both regions"}, declares that no person
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
                  releases connect them; ids and reason are on card and statement. `progress` is called with (cells done, cells in all).
+                 Several tables by name, as `hf.cellkey.tabulate` makes them, are one release by the cell key method: a `Publications`.
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
+    if isinstance(table, Mapping):
+        if (key, allow_exposed, disjoint) != (None, 0, None):
+            raise InvalidParameter("Several tables take no key, allow_exposed or disjoint: their noise is that of their records.")
+        named = dataset or next((one.dataset for one in table.values() if isinstance(one, Table)), None)
+        account = _account(ledger, None, release_id, named or UNNAMED)
+        return _release_tables(table, keep, mechanism, account, Order(release_id or UNNAMED, date, None, 0, office, approver))
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
@@ -116,10 +161,34 @@ def release(
     check_allow_exposed(allow_exposed)
     order = Order(UNNAMED if release_id is None else release_id, date, None, allow_exposed, office, approver, declared)
     account = _account(ledger, key, release_id, dataset or table.dataset or UNNAMED)
+    if account is not None:
+        account.check_unsaved(order.release_id)
     check_recorded(order, account)
     check_mechanism(mechanism, "A release")
     made = plan_release(table, keep, mechanism, account, order)
     return draw(made, table, order, account, key=key, progress=progress)
+
+
+def _release_tables(
+    tables: Mapping[str, Table], keep: Iterable[Constraint], mechanism: Mechanism, account: ChargedAccount | None, order: Order
+) -> Publications:
+    """Several tables as one release: drawn first, since the records fix their noise, then recorded."""
+    check_names(tables)
+    check_mechanism(mechanism, "A release")
+    if not all(isinstance(table, Table) for table in tables.values()):
+        raise InvalidParameter("Every table of a release is a Table, such as hf.cellkey.tabulate makes.", field="table")
+    noise = {name: mechanism.fixed_noise(table) for name, table in tables.items()}
+    fixed = next(iter(noise.values()))
+    if fixed is None:
+        raise InvalidParameter("Only the cell key method releases several tables at once. Release each table by itself.", field="table")
+    if any(other != fixed for other in noise.values()):
+        raise InvalidParameter("The tables have keys of other columns or secrets. Tabulate the same records at once.", field="table")
+    kept = list(keep)
+    drawn = {name: draw(plan_release(table, kept, mechanism, None, order), table, order) for name, table in tables.items()}
+    booking = begin_tables({name: made.plan for name, made in drawn.items()}, fixed, order.release_id, account)
+    part = PartBooking(booking)
+    about = {name: release_info(order, made.private, booking) for name, made in drawn.items()}
+    return Publications({name: replace(made, about=about[name], source=part) for name, made in drawn.items()}, booking)
 
 
 def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, dataset: str) -> ChargedAccount | None:
@@ -139,9 +208,7 @@ def _account(ledger: RecordedIn, key: NoiseKey | None, release_id: str | None, d
             "or release without a record: ledger=None.",
             field="release_id",
         )
-    account = ChargedAccount(book, dataset, secret_from_environment())
-    account.check_unsaved(release_id)
-    return account
+    return ChargedAccount(book, dataset, secret_from_environment())
 
 
 def plan_release(
@@ -239,7 +306,7 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
         values.setflags(write=False)
     exposure = exposure_after(plan.drawing.channel, totals, counts)
     shown = None
-    private = bound.subkey.is_private
+    private = bound.subkey.is_private and not (plan.drawing.channel.needs_cell_keys and bound.table.has_test_keys)
     if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters
         shown = np.zeros(len(counts), dtype=np.bool_)
         shown[facts.lattice.exposed_cells] = True

@@ -7,6 +7,8 @@ files below and no others, whatever its card lists.
     table.parquet  table.csv                                           one of them, or both
     view.json, and beside each table a view.parquet or view.csv        with a publication view
     map.geojson                                                        with a map
+
+A release of several tables is a folder of publications with tables.json, which lists them.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holdfast.card.card import Card
+from holdfast.card.parts import TableSet
 from holdfast.publication.given_files import (
     CARD,
+    MAX_JSON_BYTES,
+    TABLES,
     Unfit,
     check_content,
+    check_digest,
     most_bytes,
     names_in,
     read_json_text,
@@ -58,6 +64,31 @@ def file_problems(folder: Path, card: Card) -> Iterator[str]:
     for name in (name for name in card.files if name in wanted):
         if (problem := _content_problem(folder, card, name)) is not None:
             yield problem
+
+
+def set_problems(folder: Path, listed: TableSet, *, whole: bool) -> Iterator[str]:
+    """What keeps a folder from being these tables and nothing more; with `whole` the files of each are looked at too."""
+    names = [table.name for table in listed.tables]
+    if len(set(names)) < len(names):
+        yield "two tables share a name"
+    yield from folder_problems(folder, {TABLES, *names})
+    try:
+        if read_json_text(folder / TABLES) != listed.to_json():
+            yield f"{TABLES} is not written as Holdfast writes it"
+    except Unfit as unfit:
+        yield f"{TABLES} {unfit}"
+    for table in listed.tables:
+        place = folder / table.name
+        try:
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                raise Unfit("is no folder")
+            check_digest(place / CARD, MAX_JSON_BYTES, table.card)
+            if whole:
+                yield from file_problems(place, Card.from_json(read_json_text(place / CARD)))
+        except FileNotFoundError:
+            yield f"{table.name} is missing"
+        except Unfit as unfit:
+            yield f"{table.name} {unfit}"
 
 
 def folder_problems(folder: Path, listed: Collection[str]) -> Iterator[str]:

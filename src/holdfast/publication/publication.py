@@ -62,6 +62,7 @@ from holdfast.wording.warnings import key_warnings, limit_warnings
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
     from holdfast.accuracy.interval import Interval
+    from holdfast.publication.tables import Publications
     from holdfast.randomness import NoiseKey
 
 MAX_CHANGED = 100
@@ -436,6 +437,10 @@ class Publication(Frames):
         complete(booking, output, self)
         return output.folder
 
+    def fill(self, temporary: Path, output: Output) -> None:
+        """Write all files into an empty folder."""
+        fill_folder(self, temporary, output)
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which hold what is public. One charged to a ledger is refused."""
         if isinstance(self.source, Booking):
@@ -476,7 +481,7 @@ def check_extras(output: Output, plan: Plan) -> None:
         check_folder_map(plan, output.map)
 
 
-def complete(booking: Booking, output: Output, release: Publication | None) -> str | None:
+def complete(booking: Booking, output: Output, release: Publication | Publications | None) -> str | None:
     """Write the folder whole, commit the spend, and give the folder its name: from drawn on, one process at a time. Returns the ledger's
     entry. `release`: None where the folder was staged before.
     """
@@ -484,7 +489,7 @@ def complete(booking: Booking, output: Output, release: Publication | None) -> s
         try:
             if not booking.is_staged:
                 assert release is not None
-                fill_folder(release, temporary, output)
+                release.fill(temporary, output)
         except OSError as error:
             raise booking.output_failure(error, output) from None
         if not booking.is_staged:

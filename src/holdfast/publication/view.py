@@ -29,7 +29,7 @@ from holdfast.display import shorten
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
 from holdfast.invariants.rows import Kept
 from holdfast.laws import Reads
-from holdfast.publication.given_files import CARD, CELL_KEY_CARD
+from holdfast.publication.given_files import CARD, TABLES
 from holdfast.publication.plan import Plan
 from holdfast.randomness import NoiseKey
 from holdfast.tables import Universe
@@ -315,7 +315,7 @@ class PublicationView(Frames):
         """
         target = Path(path)
         table_format(target)
-        if any(os.path.lexists(target.parent / name) for name in (CARD, CELL_KEY_CARD)):
+        if any(os.path.lexists(target.parent / name) for name in (CARD, TABLES)):
             raise InvalidParameter(
                 f"{target.name!r} would be written into a published folder, which has the files of its card only. Choose another place."
             )

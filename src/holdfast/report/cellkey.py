@@ -1,4 +1,4 @@
-"""Pages of the cell key method: the check of a perturbation table, and the report of published tables."""
+"""The page of the cell key method: the check of a perturbation table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from holdfast.cellkey.check import Check, RowFigures
-from holdfast.cellkey.published import PublishedTables, Settings
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
-from holdfast.report.frame import PageFigure, PageTable, Say, code, name, render, tag, text
-from holdfast.wording.cellkey import check_sentences, distance_sentence, gap_sentence, key_size_text, published_sentences
+from holdfast.report.frame import PageFigure, PageTable, Say, name, render, text
+from holdfast.wording.cellkey import check_sentences, key_size_text
 from holdfast.wording.cellkey_losses import counts_text
 
 SHOWN_LAWS = 8
@@ -33,17 +32,6 @@ class CheckFacts:
     rows: PageTable
     more: Markup | None
     laws: tuple[PageFigure, ...]
-
-
-@dataclass(frozen=True)
-class PerturbedFacts:
-    """What the report of published tables says; `templates/cellkey_tables.html.j2` arranges it."""
-
-    sentences_said: tuple[Markup, ...]
-    tables: PageTable
-    gaps: PageTable | None
-    gap_text: tuple[Markup, ...]
-    keys: tuple[tuple[Markup, Markup], ...]
 
 
 def cellkey_html(check: Check) -> str:
@@ -80,60 +68,6 @@ def check_facts(check: Check, say: Say) -> CheckFacts:
             for at, row in enumerate(chosen)
         ),
     )
-
-
-def perturbed_html(made: PublishedTables) -> str:
-    """The report of published tables."""
-    say = Say()
-    title = say.plain("cellkey.published", id=made.release_id)
-    return render(
-        "cellkey_tables.html.j2",
-        title=title,
-        heading=say("cellkey.published", id=name(made.release_id)),
-        eyebrow=say("page.cellkey"),
-        footer=title,
-        banner=None if made.private else tag("strong", say("page.not_private")),
-        mark=None if made.private else say.plain("page.not_private"),
-        **vars(perturbed_facts(made, say)),
-    )
-
-
-def perturbed_facts(made: PublishedTables, say: Say) -> PerturbedFacts:
-    """Everything on the page but its frame."""
-    header = ("gap_fine", "gap_coarse", "cells", "gap_unequal", "gap_largest")
-    return PerturbedFacts(
-        sentences_said=tuple(map(text, published_sentences(made))),
-        tables=PageTable(
-            say("cellkey.tables_caption"),
-            tuple(say(f"cellkey.{column}") for column in ("table", "file", "cells")),
-            tuple((one.name, code(one.file), format_number(one.cells)) for one in made.tables),
-            frozenset({2}),
-        ),
-        gaps=PageTable(
-            say("cellkey.gaps_caption"),
-            tuple(say(f"cellkey.{column}") for column in header),
-            tuple((one.fine, one.coarse, *map(format_number, (one.cells, one.unequal, one.largest))) for one in made.gaps),
-            frozenset({2, 3, 4}),
-        )
-        if made.gaps
-        else None,
-        gap_text=tuple(text(gap_sentence(one)) for one in made.gaps),
-        keys=(
-            (say("cellkey.record_keys"), text(_keys(made.settings.record_keys))),
-            (say("cellkey.cell_keys"), _cell_keys(made.settings, say)),
-            (say("cellkey.distance"), text(distance_sentence(made.settings))),
-            (
-                say("cellkey.ledger"),
-                say("cellkey.not_recorded") if made.ledger is None else say("cellkey.recorded", entry=code(made.ledger)),
-            ),
-        ),
-    )
-
-
-def _cell_keys(settings: Settings, say: Say) -> Markup:
-    size, modulus = _keys(settings.size), _keys(settings.modulus)
-    folded = say("cellkey.folded_not") if size == modulus else say("cellkey.folded", size=size)
-    return say("cellkey.modulus", modulus=modulus, folded=say("cellkey.mixed", folded=folded) if settings.mixed else folded)
 
 
 def _curves(check: Check, say: Say) -> list[DeltaCurve]:

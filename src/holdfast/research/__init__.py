@@ -11,6 +11,7 @@ chains       chains within bounds, and how fast those of a release come to their
 synth        made-up populations
 oracles      the papers' own samplers, slow and plain
 figures      figures of [SC22] as data
+attacks      what attackers gain against cell keys, and several answers together
 
 Names are loaded when first used.
 """
@@ -21,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.research import accounting, analysis, baselines, chains, figures, oracles, subspace
+    from holdfast.research import accounting, analysis, attacks, baselines, chains, figures, oracles, subspace
     from holdfast.research.analysis import posterior, priors, simulate
     from holdfast.research.subspace import CorrelatedGaussian, Extended, KNorm, Projected, floating_answer, floating_form, shaped_query
 
@@ -32,6 +33,7 @@ __all__ = [
     "Projected",
     "accounting",
     "analysis",
+    "attacks",
     "baselines",
     "chains",
     "figures",

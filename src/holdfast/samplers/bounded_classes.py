@@ -33,6 +33,7 @@ import numpy as np
 from flint import fmpz_poly
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.errors import NoExactSampler
 from holdfast.exact.balls import ball, enclosure, fixed_point, precision
 from holdfast.exact.compiled import loops_for
@@ -349,7 +350,7 @@ class BoundedClasses:
         with precision(128):
             return np.array([enclosure((-ball(self.epsilon * k)).exp()).nearest() for k in range(2 * self.reach + 2)])
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         """One draw for each row of counts. CONFIDENTIAL input."""
         return counts + self.changes(counts, words)
 

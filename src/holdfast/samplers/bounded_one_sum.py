@@ -20,6 +20,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.exact.balls import ball
 from holdfast.exact.laws import Geometric
 from holdfast.exact.predicates import BAND, is_below, settle, settle_exp
@@ -119,7 +120,7 @@ class BoundedFree:
     cells = 1
     expected_tries = 1.0
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         x = counts.ravel()
         left, right = room(x, self.shape.lower_cells()[0], self.shape.upper_cells()[0])
         published: Ints = x + draw_arms((self.rate, self.rate), left, right, words)[0]
@@ -181,7 +182,7 @@ class BoundedOneSum:
         lower, upper = self._bounds
         return bool((lower > -UNBOUNDED).any()), bool((upper < UNBOUNDED).any())
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         x = counts * self._signs
         changes = self._pairs(x, words) if self.cells == 2 else np.array([self._one(row, words) for row in x], dtype=np.int64)
         return counts + self._signs * changes.reshape(counts.shape)

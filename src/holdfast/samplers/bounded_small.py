@@ -30,6 +30,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.errors import NoExactSampler
 from holdfast.exact import Geometric
 from holdfast.exact.balls import ball
@@ -100,7 +101,7 @@ class BoundedSmall:
             np.array(pivots.denominators, dtype=np.int64),
         )
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         """One draw for each row of counts. CONFIDENTIAL input."""
         return counts + self.changes(counts, words)
 
@@ -225,7 +226,7 @@ class BoundedMirrored:
     def expected_tries(self) -> float:
         return self.beneath.expected_tries
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         """One draw for each row of counts. CONFIDENTIAL input."""
         z = self.beneath.changes(counts, words).reshape(len(counts), *(1 if length == 2 else length for length in self.axes))
         for axis, length in enumerate(self.axes, 1):
@@ -277,7 +278,7 @@ class BoundedGaussian:
     def _middle(self) -> Fraction:
         return laplace_rate(self.sigma_squared) * self.sigma_squared
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words, band: float = BAND) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words, band: float = BAND) -> Ints:
         out = counts.copy()
         pending = np.arange(len(counts))
         while len(pending):

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cellkey.keys import CellKeySums
 from holdfast.cellkey.perturb import add_noise
 from holdfast.exact.law import IntegerLaw
 from holdfast.laws import Keyed
@@ -79,10 +80,10 @@ class InputSampler(Protocol):
     def expected_tries(self) -> float | None:
         """A bound that holds for every input; None where there is none, and tries depend on the input."""
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         """The published counts of n blocks, one a row. CONFIDENTIAL input: no message may hold a value of it.
 
-        Given:  counts of shape (n, cells), cell_keys of the same shape where the target reads them. Free cells: shape (n, 1).
+        Given:  counts of shape (n, cells), cell_keys in the same shape where the target reads them. Free cells: shape (n, 1).
         """
 
 
@@ -157,7 +158,7 @@ class Added:
     def expected_tries(self) -> float:
         return self.noise.expected_tries
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         return counts + self.noise.draw(len(counts), words)
 
 
@@ -169,8 +170,6 @@ class KeyLookup:
 
     name, cells, expected_tries = "lookup by cell key", 1, 1.0
 
-    def publish(self, counts: Ints, cell_keys: Ints | None, words: Words) -> Ints:
+    def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
         assert cell_keys is not None
-        rule = self.target.rule
-        folded = rule.fold((cell_keys.ravel() % rule.modulus).astype(np.uint64))
-        return add_noise(counts.ravel(), folded, self.target.table).reshape(counts.shape)
+        return add_noise(counts, cell_keys, self.target.table, self.target.rule)

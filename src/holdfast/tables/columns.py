@@ -7,6 +7,7 @@ Messages name the source, the column and the row (1 is the first row of data, a 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,50 @@ KEY_LIMIT = 2**KEY_BITS
 
 MISSING = -1
 """The index of a missing code, where missing codes are allowed."""
+
+KEY_COLUMN = "record_key"
+UNKNOWN = "unknown"
+"""The secret behind a column of keys."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellKeySums:
+    """What the cell key method reads of the records of each cell beside their number. Sums and weights are CONFIDENTIAL.
+
+    sums:     per cell, that of the keys of its records modulo `modulus`; 0 in empty cells.
+    weights:  per cell, that of the weights of its records times 10^6, as Python's integers; None where records have no weights.
+    space:    what record keys are, as the rule for cell keys writes it.
+    column:   the column of keys, or of the identifiers that keys were made from; secret: the fingerprint of the secret, if it is known.
+    """
+
+    sums: NDArray[Any]
+    weights: NDArray[Any] | None = None
+    modulus: int = KEY_LIMIT
+    space: str = f"2^{KEY_BITS}"
+    column: str = KEY_COLUMN
+    secret: str = UNKNOWN
+    is_private: bool = True
+    """False where the keys were made by a test secret."""
+
+    def of(self, cells: NDArray[np.int64]) -> CellKeySums:
+        """The same of some cells, in their shape."""
+        return replace(self, sums=self.sums[cells], weights=None if self.weights is None else self.weights[cells])
+
+    def spread(self, cells: NDArray[np.int64], size: int) -> CellKeySums:
+        """The same put into these places of `size` cells; the others are empty."""
+        sums = np.zeros(size, self.sums.dtype)
+        sums[cells] = self.sums
+        if self.weights is None:
+            return replace(self, sums=sums)
+        weights = np.zeros(size, dtype=object)
+        weights[cells] = self.weights
+        return replace(self, sums=sums, weights=weights)
+
+    def to_bytes(self) -> bytes:
+        """As many for each cell, so that no two inputs have the same."""
+        weights = [] if self.weights is None else self.weights.ravel().tolist()
+        return bytes(self.sums.astype("<u8").tobytes() + b"".join(weight.to_bytes(16, "little") for weight in weights))
+
 
 _PLAIN_COUNT = r"\A(?:0|[1-9][0-9]{0,18})\z"
 

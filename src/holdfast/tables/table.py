@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
-from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CountColumn, read_only
+from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CellKeySums, CountColumn, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records, read_declared, read_listed
 from holdfast.tables.declarations import (
     Declarations,
@@ -49,7 +50,7 @@ class Table(Declarations, Frames):
                  Where an AnswerGrid is the `measure`, these are real-valued answers in its steps (`hf.answer`): they may be negative.
     """
 
-    __slots__ = ("_cell_keys", "_counts", "_key_column", "_source")
+    __slots__ = ("_counts", "_key_sums", "_source")
 
     def __init__(
         self,
@@ -60,20 +61,19 @@ class Table(Declarations, Frames):
         protect: str = "person",
         max_records: int | None = 1,
         name: str | None = None,
-        cell_keys: NDArray[np.int64] | None = None,
+        cell_keys: NDArray[np.int64] | CellKeySums | None = None,
         public_columns: Mapping[str, NDArray[np.int64]] | None = None,
         measure: Measure = COUNTS,
     ) -> None:
         # A copy even of a read-only array: it may be a view of one that can be written to.
         own = counts.copy() if isinstance(counts, np.ndarray) else counts
-        own_keys = cell_keys.copy() if isinstance(cell_keys, np.ndarray) else cell_keys
-        self._fill(universe, own, own_keys, count, protect, max_records, name, public_columns, measure)
+        self._fill(universe, own, cell_keys, count, protect, max_records, name, public_columns, measure)
 
     def _fill(
         self,
         universe: Universe,
         counts: NDArray[np.int64],
-        cell_keys: NDArray[np.int64] | None,
+        cell_keys: NDArray[np.int64] | CellKeySums | None,
         count: str,
         protect: str,
         max_records: int | None,
@@ -87,15 +87,12 @@ class Table(Declarations, Frames):
                 f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape."
             )
         measure.check(counts)
-        if cell_keys is not None:
-            _check_cell_keys(cell_keys, counts)
         if count in universe.columns:
             raise UnknownColumn(f"The counts need a name of their own. Got {count!r}, which is a column of codes.")
         own = checked_columns(public_columns or {}, universe, count)
         super().__init__(universe, count, checked_protect(protect), checked_max_records(max_records), name, own, measure)
         self._counts: NDArray[np.int64] = read_only(counts)
-        self._cell_keys: NDArray[np.int64] | None = None if cell_keys is None else read_only(cell_keys)
-        self._key_column = "record_key"
+        self._key_sums = cell_keys if isinstance(cell_keys, CellKeySums | None) else _key_sums(cell_keys, counts)
         self._source: str | None = None
         return self
 
@@ -152,7 +149,7 @@ class Table(Declarations, Frames):
                 )
         own = dict(zip(public_columns, keys[len(keys) - len(public_columns) :], strict=True))
         table = cls.__new__(cls)._fill(made, counts, None if cell_key is None else keys[0], count, protect, max_records, name, own)
-        table._key_column = cell_key or table._key_column
+        table._name_keys(cell_key)
         table._source = source_name(data)
         return table
 
@@ -211,9 +208,13 @@ class Table(Declarations, Frames):
             else:
                 declared, counts, keys = count_observed(source, declared, others, allow_similar_codes=allow_similar_codes)
         table = cls.__new__(cls)._fill(declared, counts, keys, count, protect, limit, name)
-        table._key_column = record_key or table._key_column
+        table._name_keys(record_key)
         table._source = source_name(data)
         return table
+
+    def _name_keys(self, column: str | None) -> None:
+        if self._key_sums is not None and column is not None:
+            self._key_sums = replace(self._key_sums, column=column)
 
     def with_labels(self, codes: Mapping[str, Mapping[str, str]] | Labels, columns: Mapping[str, str] | None = None) -> Table:
         """The same table with words for codes, {"sex": {"F": "women"}}, and for columns, {"sex": "Sex"}: pages and screens show them."""
@@ -235,14 +236,19 @@ class Table(Declarations, Frames):
         return self._counts
 
     @property
-    def cell_keys(self) -> NDArray[np.int64] | None:
+    def cell_keys(self) -> NDArray[Any] | None:
         """One key per cell for the cell key method, read-only; None where no keys were given. CONFIDENTIAL."""
-        return self._cell_keys
+        return None if self._key_sums is None else self._key_sums.sums
 
     @property
-    def key_column(self) -> str:
-        """The name of the column that cell keys came from; "record_key" where they were given as an array."""
-        return self._key_column
+    def key_sums(self) -> CellKeySums | None:
+        """The same with where the keys came from, and weights where there are any. CONFIDENTIAL."""
+        return self._key_sums
+
+    @property
+    def has_test_keys(self) -> bool:
+        """Whether cell keys came from a test secret, which anyone can make again."""
+        return self._key_sums is not None and not self._key_sums.is_private
 
     @property
     def dataset(self) -> str | None:
@@ -264,14 +270,14 @@ class Table(Declarations, Frames):
         return len(self.universe)
 
     def __repr__(self) -> str:
-        keys = "" if self._cell_keys is None else " and cell keys"
+        keys = "" if self._key_sums is None else " and cell keys"
         columns = list_names(self.universe.columns)
         return f"Table({len(self)} cells by {columns}; {self.universe.support}; protects {shorten(self.protect)}; counts{keys} hidden)"
 
     def _repr_html_(self) -> str:
         """What is declared, for notebooks; no count and no key."""
         records = "any number of records" if self.max_records is None else f"at most {count_of(self.max_records, 'record')}"
-        hidden = "counts" if self._cell_keys is None else "counts, cell keys"
+        hidden = "counts" if self._key_sums is None else "counts, cell keys"
         pairs = [("protects", f"{self.protect}, with {records}"), ("column of counts", self.count_name), ("hidden", hidden)]
         return html_table("Table" if self.name is None else f"Table: {self.name}", [*pairs, *self.universe.declarations()])
 
@@ -290,13 +296,14 @@ class Table(Declarations, Frames):
         )
 
 
-def _check_cell_keys(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+def _key_sums(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> CellKeySums:
     if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
         raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
     if np.any(cell_keys < 0) or np.any(cell_keys >= KEY_LIMIT):
         raise InvalidCount(f"Cell keys must lie from 0 to 2^{KEY_BITS} - 1; some do not. Sum the record keys modulo 2^{KEY_BITS}.")
     if np.any(cell_keys[counts == 0]):
         raise InvalidCount("The key of an empty cell is 0, a sum of no record keys; some are not. Check how the keys were made.")
+    return CellKeySums(read_only(cell_keys.copy()))
 
 
 def _refuse_weight(weight: object) -> None:

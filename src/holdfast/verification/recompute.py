@@ -38,7 +38,7 @@ from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
 from holdfast.verification.inert import is_csv_of
 from holdfast.wording.guarantee import is_paragraph_of
-from holdfast.wording.verification import Checked, cell_key_sentences, verified_sentences
+from holdfast.wording.verification import Checked, verified_sentences
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -89,18 +89,6 @@ class Verified(Checked):
 
     def __str__(self) -> str:
         return "\n".join(verified_sentences(self))
-
-
-@dataclass(frozen=True)
-class VerifiedCellKeys(Verified):
-    """What was checked of tables by the cell key method. They promise no differential privacy, keep no totals and carry no signature."""
-
-    tables: int = 0
-    only_signed: tuple[str, ...] = ()
-    method: str = "cell keys"
-
-    def __str__(self) -> str:
-        return "\n".join(cell_key_sentences(self, self.tables))
 
 
 def is_same_version(card: Card) -> bool:

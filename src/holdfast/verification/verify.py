@@ -3,14 +3,12 @@ card, the table and the pages say made again from the part that it follows from 
 
 The folder may be hostile. Only plain files are opened, none is read that is larger than the card's own numbers allow, and what a message
 repeats of it is escaped and stands in quotes.
-
-The checks of cell key folders are imported when there is one: that takes 0.03 s more.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -18,9 +16,10 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
 from holdfast.card.card import Card
-from holdfast.card.parts import ViewInfo, measure_of
+from holdfast.card.parts import TableSet, ViewInfo, measure_of
 from holdfast.card.problems import other_version, problems
 from holdfast.display import printable, shorten
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
@@ -31,9 +30,10 @@ from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.folder import has_formulas
 from holdfast.publication.given_files import (
     CARD,
-    CELL_KEY_CARD,
     NOT_SUCH_A_FILE,
+    TABLES,
     Unfit,
+    main_file,
     most_bytes,
     parse_json,
     read_json_text,
@@ -42,9 +42,10 @@ from holdfast.publication.given_files import (
 from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kept_lines, read_kept
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
-from holdfast.publication.public_files import PAGES, file_problems
+from holdfast.publication.public_files import PAGES, file_problems, set_problems
 from holdfast.publication.publication import Folder, Publication, value_columns
 from holdfast.publication.signing import check_signed_by, signature_problems
+from holdfast.publication.tables import describe_tables, find_gaps
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
 from holdfast.tables import Table, Universe
 from holdfast.tables.counting import read_listed
@@ -89,7 +90,7 @@ def verify(
     signer: str | os.PathLike[str] | None = None,
     strict: bool = False,
 ) -> Verified:
-    """Check a published folder. Of tables by the cell key method, check what follows from them; the result is a `VerifiedCellKeys`.
+    """Check a published folder: of one table, or of several with the list of them.
 
     Given:       `against`: official totals, as a Table or a file: columns of codes and one of numbers (a margin that the release keeps, or
                  the whole table, of which only the kept totals are compared), or a list with kept, name, total, such as kept.csv.
@@ -103,21 +104,81 @@ def verify(
     """
     place = _check_arguments(folder, against, signer)
     with _escape_messages():
-        if not _holds_cell_keys(place):
-            return _verify_folder(place, against, signer, strict)
-        from holdfast.verification.cellkey import verify_cell_keys
+        if main_file(place) == CARD:
+            return _say_verified(place, *_check_folder(place, signer), against, signer, strict)
+        if against is not None:
+            raise InvalidParameter(
+                "Tables by the cell key method keep no totals, so there is nothing to compare official ones with. Leave against out.",
+                field="against",
+            )
+        found = _check_set(place, signer)
+        each = [_say_verified(place / name, made, made.table.counts, None, signer, strict) for name, made in found.items()]
+        return replace(
+            each[0],
+            cells=sum(one.cells for one in each),
+            files=1 + sum(1 + one.files for one in each),
+            tables=len(each),
+            recomputed=("gaps between tables", *each[0].recomputed),
+            left=tuple(dict.fromkeys(text for one in each for text in one.left)),
+        )
 
-        return verify_cell_keys(place, against, signer)
+
+def _check_set(place: Path, signer: str | os.PathLike[str] | None) -> dict[str, Publication]:
+    """Each of several tables. VerificationFailed unless all agrees."""
+    listed = _read_set(place)
+    if found := list(set_problems(place, listed, whole=False)):
+        _fail(found)
+    tables = {}
+    for table in listed.tables:
+        try:
+            tables[table.name] = _check_folder(place / table.name, signer)[0]
+        except VerificationFailed as refused:
+            problem = str(refused)
+        else:
+            continue
+        raise VerificationFailed(f"Table {table.name}: {problem}")
+    if found := list(_set_problems(listed, tables)):
+        _fail(found)
+    return tables
 
 
-def _holds_cell_keys(place: Path) -> bool:
-    return os.path.lexists(place / CELL_KEY_CARD) and not os.path.lexists(place / CARD)
+def _read_set(place: Path) -> TableSet:
+    try:
+        text = read_json_text(place / TABLES)
+        parse_json(text)
+        return TableSet.model_validate_json(text)
+    except Unfit as unfit:
+        problem = str(unfit)
+    except ValidationError as error:
+        where = {str(one["loc"][0]) for one in error.errors() if one["loc"] and one["loc"][0] in TableSet.model_json_schema()["properties"]}
+        problem = f"has missing, unknown or wrong values ({', '.join(sorted(where)) or 'at its top'})"
+    except (ValueError, RecursionError):
+        problem = "is not JSON"
+    raise VerificationFailed(f"{place.name!r} looks like a release of several tables, but its {TABLES} {problem}.")
 
 
-def _verify_folder(
-    place: Path, against: Table | str | os.PathLike[str] | None, signer: str | os.PathLike[str] | None, strict: bool
+def _set_problems(listed: TableSet, tables: Mapping[str, Publication]) -> Iterator[str]:
+    """What tables.json says and its tables do not bear out."""
+    first, *others = (made.card for made in tables.values())
+    for name, made in tables.items():
+        if made.plan.guarantee.keyed is None:
+            yield f"{name} is not by the cell key method"
+    if any((card.release, card.mechanism.parameters) != (first.release, first.mechanism.parameters) for card in others):
+        yield f"{TABLES}: the tables are not of one release"
+    digests = {table.name: table.card for table in listed.tables}
+    again = describe_tables(tables, digests, find_gaps({name: made.table for name, made in tables.items()}))
+    said = listed.to_dict()
+    yield from (f"{TABLES}: {name} does not follow from the tables" for name, value in again.to_dict().items() if said[name] != value)
+
+
+def _say_verified(
+    place: Path,
+    again: Publication,
+    solution: Array | None,
+    against: Table | str | os.PathLike[str] | None,
+    signer: str | os.PathLike[str] | None,
+    strict: bool,
 ) -> Verified:
-    again, solution = _check_folder(place, signer)
     card, left = again.card, tuple(_name_unchecked(place, again.card, solution))
     number = None
     if against is not None:
@@ -137,19 +198,26 @@ def _verify_folder(
         unchecked_key=key if signer is None else None,
         official_totals=number,
         suppressed=_is_suppressed(card),
+        keyed=card.guarantee.keyed is not None,
         recomputed=tuple(_made_again(card, solution)),
         left=left,
         declared=() if card.table.grid is None else DECLARED,
     )
 
 
-def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None) -> Publication:
+def load(folder: str | os.PathLike[str], *, signer: str | os.PathLike[str] | None = None, table: str | None = None) -> Publication:
     """A published folder, read and verified as `verify` does: VerificationFailed, with every difference found, where it is not what its
     card says. `signer`: a public key in PEM that must have signed the card; without it the folder may be anyone's.
+    `table`: of a release of several tables, the name of one; all are verified.
     """
     place = _check_arguments(folder, signer=signer)
     with _escape_messages():
-        return _check_folder(place, signer)[0]
+        if table is None:
+            return _check_folder(place, signer)[0]
+        found = _check_set(place, signer)
+        if table not in found:
+            raise InvalidParameter(f"{shorten(repr(table))} is not a table of this release. It has {', '.join(found)}.", field="table")
+        return found[table]
 
 
 def _check_arguments(folder: object, against: object = None, signer: object = None) -> Path:
@@ -378,10 +446,10 @@ def _show_problems(found: list[str]) -> str:
 
 
 def _read_card(place: Path) -> Card:
-    if _holds_cell_keys(place):
+    if main_file(place) == TABLES:
+        names = ", ".join(table.name for table in _read_set(place).tables)
         raise VerificationFailed(
-            f"{place.name!r} holds tables by the cell key method, which keep no totals and promise no differential privacy. They can be "
-            "verified; nothing else can be read from them."
+            f"{place.name!r} holds several tables: {names}. Give the folder of one of them, or in Python its name: table=."
         )
     name = os.path.basename(os.path.abspath(place))  # "." has none of its own
     if not place.is_dir():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from holdfast.card.parts import KeyedInfo
 from holdfast.cellkey.check import Check, DesignCheck, Missed, OtherNoise, RowFigures, SizeFigures
 from holdfast.cellkey.loss import Losses
-from holdfast.cellkey.published import Gap, PublishedTables, Rescaled, Settings
+from holdfast.cellkey.perturb import has_same_law
+from holdfast.cellkey.table import PerturbationTable
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.privacy.guarantee import KeyedNoise
@@ -21,7 +22,6 @@ from holdfast.wording.cellkey_losses import (
     zero_sentences,
     zero_shown_sentence,
 )
-from holdfast.wording.endings import PUBLISHED_UNCHARGED
 
 NO_GUARANTEE = (
     "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
@@ -30,7 +30,7 @@ SAME_NOISE = (
     "With the same secret, rule for keys and perturbation table the same records have the same noise in every table and on every day: "
     "asking again tells nothing new."
 )
-STOPPED = "stopped before anything was published"
+NOT_PRIVATE = "NOT PRIVATE: the record keys are made from a test secret. Anyone can make them again and take the noise off. Do not publish."
 _PARTS = {
     "secret": "secret of the record keys",
     "column": "column of keys or identifiers",
@@ -41,13 +41,11 @@ WEIGHTED = (
     "Counts are weighted. The (epsilon, delta) of the perturbation table is for counts of records and does not hold for these: one record "
     "changes a weighted count by its weight, and the noise is multiplied by the mean weight, which that record changes too."
 )
-NOT_PRIVATE = "NOT PRIVATE: the record keys are made from a test secret. Anyone can make them again and take the noise off. Do not publish."
 OTHER_NOISE_ALLOWED = (
     "Earlier tables may have other noise, which the publisher allowed (other_noise): then the same records have two draws of noise, and "
     "averaging them tells more than one."
 )
 KEYS_TAKE_OFF = "Whoever has the record keys, or the secret that they are made from, can take the noise off."
-NOTHING_PUBLISHED = "Nothing was published, and nothing of the release was left behind."
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
 
 
@@ -61,18 +59,9 @@ def keyed_info(noise: KeyedNoise | None) -> KeyedInfo | None:
     """The figures of noise that is looked up by cell keys, as a card has them; None for other noise."""
     if noise is None:
         return None
-    return KeyedInfo(
-        first=noise.first,
-        last=noise.last,
-        lowest=noise.lowest,
-        highest=noise.highest,
-        variance=format_exact(noise.variance),
-        epsilon=format_exact(noise.epsilon),
-        delta=format_exact(noise.delta),
-        zero_delta=None if noise.zero_delta is None else format_exact(noise.zero_delta),
-        distance=format_exact(noise.distance),
-        other_noise=noise.other_noise,
-    )
+    exact = ("variance", "epsilon", "delta", "zero_delta", "distance")
+    values: dict[str, Any] = {name: format_exact(v) if name in exact and v is not None else v for name, v in vars(noise).items()}
+    return KeyedInfo(**values)
 
 
 def keyed_sentences(noise: KeyedNoise) -> list[str]:
@@ -85,6 +74,7 @@ def keyed_sentences(noise: KeyedNoise) -> list[str]:
     return [
         NO_GUARANTEE,
         noise_sentence(noise),
+        *([WEIGHTED] if noise.weighted else []),
         told,
         *([] if noise.zero_delta is None else [zero_shown_sentence(noise.zero_delta)]),
         *([uneven_sentence(noise.distance)] if noise.distance else []),
@@ -101,7 +91,7 @@ def noise_sentence(noise: KeyedNoise) -> str:
     counts = f"{noise.first} and above" if noise.last is None else f"from {noise.first} to {noise.last}"
     return (
         f"The noise of counts {counts} is from {noise.lowest} to {noise.highest}, with a variance of at most "
-        f"{format_short(noise.variance)}; empty cells stay empty."
+        f"{format_short(noise.variance)}{', before weights' if noise.weighted else ''}; empty cells stay empty."
     )
 
 
@@ -140,24 +130,21 @@ def key_size_text(size: SizeFigures) -> str:
     return f"plateau delta = {size.plateau:.6g} from epsilon = {size.plateau_epsilon:.6g} on"
 
 
-def gap_sentence(gap: Gap) -> str:
+def gap_sentence(fine: str, coarse: str, cells: int, unequal: int, largest: int, mean: Fraction) -> str:
     """How far one published table is from adding up to another."""
-    if not gap.unequal:
-        return f"{gap.fine} adds up to {gap.coarse} in {count_of(gap.cells, 'cell')}."
+    if not unequal:
+        return f"{fine} adds up to {coarse} in {count_of(cells, 'cell')}."
     return (
-        f"{gap.fine} does not add up to {gap.coarse} in {gap.unequal:,} of {count_of(gap.cells, 'cell')}: off by {float(gap.mean):.3g} on "
-        f"average, by {gap.largest:,} at most."
+        f"{fine} does not add up to {coarse} in {unequal:,} of {count_of(cells, 'cell')}: off by {float(mean):.3g} on average, by "
+        f"{largest:,} at most."
     )
 
 
-def published_screen(made: PublishedTables) -> str:
-    """What was published, for a terminal."""
-    tables = [f"Wrote {table.file}: {count_of(table.cells, 'cell')}." for table in made.tables]
-    entry = made.ledger
+def published_screen(cells: Mapping[str, int], sentences: Sequence[str], entry: str | None, *, is_private: bool) -> str:
+    """What was published, for a terminal. `cells`: of each table."""
+    tables = [f"Wrote {name}: {count_of(number, 'cell')}." for name, number in cells.items()]
     where = "Recorded in no ledger." if entry is None else f"Recorded in the ledger as a cell key release, entry {entry}."
-    uneven = [distance_sentence(made.settings)] if made.settings.distance else []
-    warning = [] if made.private else [NOT_PRIVATE]
-    return "\n".join([*warning, *tables, *map(gap_sentence, made.gaps), *published_sentences(made), *uneven, where])
+    return "\n".join([*([] if is_private else [NOT_PRIVATE]), *tables, *sentences, where])
 
 
 def other_noise_refusal(dataset: str, parts: Sequence[str]) -> str:
@@ -179,58 +166,20 @@ def other_records_refusal(dataset: str, other: str, parts: Sequence[str]) -> str
     )
 
 
-def other_noise_sentence(parts: Sequence[str]) -> str:
-    """Tables of a data set that were published with other noise than earlier ones."""
-    return (
-        f"EARLIER TABLES OF THIS DATA SET HAVE OTHER NOISE: another {_join_all(parts)}. The same records now have two draws of noise, and "
-        "averaging them tells more than one."
-    )
-
-
 def _join_all(parts: Sequence[str]) -> str:
     names = [_PARTS[part] for part in parts]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def standing_sentence(state: str | None, is_there: bool, dataset: str, release_id: str, ledger: Sequence[str]) -> str:
-    """What is true of a cell key release that was stopped, from its state in the ledger and from whether its folder is there."""
-    if is_there:
-        return PUBLISHED_UNCHARGED if state is None else "The tables are published, and the release is in the ledger."
-    if state is None or state == "voided":
-        return NOTHING_PUBLISHED
-    if state == "reserved":
-        void = f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}"
-        return f"Nothing was published. The release is in the ledger; take it back with: {void}"
-    return (
-        "Nothing was published, and the release is in the ledger. Publish under another id (--name): the same records give the same tables."
-    )
-
-
-def published_sentences(made: PublishedTables) -> list[str]:
-    """What readers of tables with cell keys must know."""
-    return [*settings_sentences(made.settings), *([other_noise_sentence(made.other_noise)] if made.other_noise else [])]
-
-
-def settings_sentences(settings: Settings) -> list[str]:
-    """The same of tables with these settings, whatever was published before."""
-    weighted = [WEIGHTED] if settings.weighted else []
-    rescaled = [] if settings.rescaled is None else [rescaled_sentence(settings.rescaled)]
-    return [SAME_NOISE, NOT_ADDITIVE, *weighted, *rescaled, NO_GUARANTEE]
-
-
-def rescaled_sentence(rescaled: Rescaled) -> str:
-    """A perturbation table that was fitted to another number of keys."""
-    return (
-        f"The perturbation table was fitted from {rescaled.before} to {rescaled.after} keys, so its noise follows another law: at "
-        f"epsilon = 1 its delta is {format_short(rescaled.delta)}, and was {format_short(rescaled.delta_before)}."
-    )
-
-
-def distance_sentence(settings: Settings) -> str:
-    """How far cell keys are from uniform."""
-    if not settings.distance:
-        return "Cell keys are exactly uniform if record keys are."
-    return uneven_sentence(settings.distance)
+def rescaled_sentences(before: PerturbationTable, after: PerturbationTable) -> list[str]:
+    """A perturbation table that was fitted to another number of keys, if its law is another one now."""
+    if has_same_law(before, after):
+        return []
+    delta, earlier = (format_short(table.epsilon_delta().delta(1)) for table in (after, before))
+    return [
+        f"The perturbation table was fitted from {before.key_size} to {after.key_size} keys, so its noise follows another law: at "
+        f"epsilon = 1 its delta is {delta}, and was {earlier}."
+    ]
 
 
 def uneven_sentence(distance: Fraction) -> str:

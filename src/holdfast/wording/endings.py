@@ -91,14 +91,11 @@ ACCEPTED = "The restore was accepted, and the ledger says so."
 VOIDED = "The release was given up, and the ledger says so."
 
 
-def standing_sentences(state: str | None, resumable: bool, command: str, dataset: str, release_id: str, ledger: Sequence[str] = ()) -> str:
-    """What is true of a release that was stopped, from its state in the ledger. `resumable`: its key is sealed there. `ledger`: the words
+def standing_sentences(state: str | None, resumable: bool, resume: str, dataset: str, release_id: str, ledger: Sequence[str] = ()) -> str:
+    """What is true of a release that was stopped, from its state in the ledger. `resumable`: the command `resume` can. `ledger`: the words
     with which `holdfast ledger` finds it from here.
     """
-    resume, void = (
-        f"{command} --resume",
-        f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}",
-    )
+    void = f"{shlex.join(['holdfast', 'ledger', 'void', dataset, release_id])} --reason {shlex.join(['...', *ledger])}"
     if state is None or state == "voided":
         return NOTHING_CHARGED
     if state in ("published", "closed"):

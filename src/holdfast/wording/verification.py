@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.display import count_of, shorten
-from holdfast.wording.cellkey import NO_GUARANTEE, NOT_PRIVATE
+from holdfast.wording.cellkey import NO_GUARANTEE
 
 UNSIGNED = (
     "Not signed. Fields that cannot be recomputed, such as names, labels, date and ledger entry, could have been changed: only a signature "
@@ -17,6 +17,8 @@ DECLARED = (
     "Taken as declared: the sensitivity of the answers, which data sets are neighbours, and whether answers were rounded (on_grid). The "
     "promise is computed from them, and no file here shows that they are true."
 )
+
+KEYED = "Not checked, since it needs the records and their keys: that counts are the true ones with the noise of their keys."
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 
@@ -56,6 +58,9 @@ class Checked:
     """What was made again and found equal."""
     totals: int = 0
     """Kept totals."""
+    tables: int = 1
+    keyed: bool = False
+    """Whether noise was looked up by cell keys."""
     signed_by: str | None = None
     """The key that signed the card, where the reader named it as the signer's; else None."""
     unchecked_key: str | None = None
@@ -75,9 +80,11 @@ def verified_sentences(found: Checked) -> list[str]:
     kept, cells = count_of(f"{found.totals:,}", "kept total"), count_of(f"{found.cells:,}", "cell")
     add = "adds" if found.totals == 1 else "add"
     totals = f"{kept} listed." if found.suppressed else f"{kept} {add} up over {cells}." if found.totals else f"{cells}, no kept total."
+    says = "the card says" if found.tables == 1 else f"the cards of {count_of(found.tables, 'table')} say"
     lines = [
-        f"Release {found.release_id}: {found.files} files as the card says, {totals}",
+        f"Release {found.release_id}: {found.files} files as {says}, {totals}",
         f"Recomputed and equal: {', '.join(found.recomputed)}.",
+        *([KEYED, NO_GUARANTEE] if found.keyed else []),
         *([DECLARED] if found.declared else []),
         *(f"Not compared: {text}." for text in found.left),
     ]
@@ -87,20 +94,6 @@ def verified_sentences(found: Checked) -> list[str]:
     if not found.private:
         lines.append("NOT PRIVATE: the noise came from a test key.")
     return lines
-
-
-def cell_key_sentences(found: Checked, tables: int) -> list[str]:
-    """What was checked of a folder of the cell key method, and what nobody can check."""
-    return [
-        f"Tables by the cell key method, not a release with kept totals: {count_of(tables, 'table')}, "
-        f"{count_of(found.cells, 'cell')}, {found.files} files as cellkey.json says.",
-        f"Recomputed and equal: {', '.join(found.recomputed)}.",
-        "Not checked, since it needs the records and their keys: that counts are the true ones with the noise of their keys, and that keys "
-        "are secret.",
-        NO_GUARANTEE,
-        "Not signed: cell key folders carry no signature, so nothing shows who made this one.",
-        *([] if found.private else [NOT_PRIVATE]),
-    ]
 
 
 def name_phrase(text: str) -> str:

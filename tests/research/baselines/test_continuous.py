@@ -114,7 +114,7 @@ class TestContinuousConditional:
         with pytest.raises(InvalidParameter, match="needs a mechanism"):
             hf.plan(table, [hf.total()], law)  # type: ignore[arg-type]
         with pytest.raises(InvalidParameter, match="needs a mechanism"):
-            hf.release(table, [hf.total()], law, ledger=None)  # type: ignore[arg-type]
+            hf.release(table, [hf.total()], law, ledger=None)  # type: ignore[call-overload]
 
     def test_weights(self) -> None:
         assert ContinuousConditional("1/2").log_weight([1, 3], [2, 2]) == -1

@@ -59,7 +59,7 @@ class TestAnswer:
     def test_no_release_takes_a_mechanism_of_ones_own(self) -> None:
         table = hf.Table(hf.Universe.product({"town": ["a", "b"]}), np.array([5, 3]))
         with pytest.raises(InvalidParameter):
-            hf.release(table, [hf.total()], Projected(lambda a, r: a, 1), ledger=None)  # type: ignore[arg-type]
+            hf.release(table, [hf.total()], Projected(lambda a, r: a, 1), ledger=None)  # type: ignore[call-overload]
 
     def test_one_key_one_answer(self) -> None:
         asked: dict[str, Any] = {"mechanism": Mechanism(), "sensitivity": "1/2"}

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design, design_rows, joint_law
-from holdfast.cellkey.attacks import averaging, differencing, gap_attack, measured_differencing
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, design, design_rows
 from holdfast.errors import InvalidParameter
+from holdfast.research.attacks import averaging, differencing, gap_attack, joint_law, measured_differencing
 from holdfast.testing import check_fit_categories
 
 SMALL = PerturbationTable.from_upper_bounds({n: [(-1, 1), (0, 3), (1, 4)] for n in (1, 2)}, 4)

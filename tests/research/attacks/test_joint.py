@@ -9,8 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, joint_law, joint_losses, max_entropy
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, max_entropy
 from holdfast.errors import InvalidParameter, RequestTooLarge
+from holdfast.research.attacks import joint_law, joint_losses
 
 TABLE = PerturbationTable.from_probabilities(
     {0: {0: 1}, 1: {-1: "3/8", 0: "3/8", 1: "1/8", 2: "1/8"}, 2: {-2: "1/8", -1: "1/4", 0: "1/4", 1: "1/4", 2: "1/8"}}, 8
