@@ -27,7 +27,7 @@ from holdfast.errors import HoldfastWarning
 from holdfast.mechanisms.subspace import SubspaceMechanism
 from holdfast.randomness import NoiseKey
 from holdfast.research.subspace import floating_form, read_query
-from holdfast.subspace import Invariants, linear_sensitivities
+from holdfast.research.subspace.spaces import InvariantSpace, linear_sensitivities
 from holdfast.tables.measure import AnswerGrid
 
 Floats = NDArray[np.float64]
@@ -192,7 +192,7 @@ def error_rows(trials: int) -> list[Row]:
 
 def linear_facts(matrix: list[list[int]], kept: list[list[int]], mechanism: SubspaceMechanism) -> Facts:
     """Public facts of whole answers to a linear query."""
-    sensitivities = linear_sensitivities(matrix, Invariants(kept))
+    sensitivities = linear_sensitivities(matrix, InvariantSpace(kept))
     l2_squared = sensitivities.projected_l2_squared if mechanism.of_projection else sensitivities.l2_squared
     said: dict[str, Any] = {"l1": sensitivities.l1} if mechanism.norm == "l1" else {"l2_squared": l2_squared}
     grid = AnswerGrid(0, **said, neighbours="replace-one", on_grid=True)

@@ -16,7 +16,6 @@ from benchmarks.timing import Call, Steps, best_of, load, machine
 from holdfast.chains.assessment import pilot
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import meeting_times
-from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import Swaps
 from holdfast.chains.protocol import Kernel
 from holdfast.chains.target import ChainTarget
@@ -24,6 +23,7 @@ from holdfast.errors import NoMeeting
 from holdfast.lattices import Lattice
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.diagnostics import COLUMNS, TracedKernel, trace_summary
+from holdfast.research.chains.lattices import line_gibbs_on, metropolis_on
 
 QUARTER, CENSUS = Fraction(1, 4), Fraction(24, 125)
 GRIDS = ((4, 4), (20, 20), (100, 100), (300, 300))
@@ -106,7 +106,7 @@ def gains(rounds: int, records: int, done: Call) -> list[Row]:
     lattice = Lattice(_margins(4, 4))
     line = speed("line_gibbs", grid_kernel((4, 4)), 9, records, rounds, done)
     others = [
-        speed(f"metropolis, a = exp(-{float(rate):g})", Metropolis.of_lattice(target, lattice, rate), 20, records, rounds, done)
+        speed(f"metropolis, a = exp(-{float(rate):g})", metropolis_on(target, lattice, rate), 20, records, rounds, done)
         for rate in JUMP_RATES
     ]
     best = [max(other.per_second[c] for other in others) for c in range(len(COLUMNS))]
@@ -119,7 +119,7 @@ def gains(rounds: int, records: int, done: Call) -> list[Row]:
 def counties(rounds: int, records: int, done: Call) -> list[Row]:
     """Both kernels on 102 cells with one total, at the census's epsilon."""
     target = ChainTarget.laplace(102, CENSUS)
-    metropolis = Metropolis.of_lattice(target, Lattice(np.ones((1, 102), dtype=np.int64)), Fraction(5, 2))
+    metropolis = metropolis_on(target, Lattice(np.ones((1, 102), dtype=np.int64)), Fraction(5, 2))
     return [
         speed("line_gibbs", LineGibbs(target, Swaps((102,))), 101, records, rounds, done).row,
         speed("metropolis, a = exp(-2.5)", metropolis, 200, records, rounds, done).row,
@@ -198,18 +198,18 @@ def cases(pairs: int) -> list[Case]:
         "14 cells, l2": exact_seconds(hf.GeneralizedLaplace(epsilon=QUARTER, norm="l2", per="distance"), sets),
         "102 counties, l1": exact_seconds(hf.GeneralizedLaplace(epsilon=CENSUS, per="distance"), one_total),
     }
-    made = [Case("4 x 4, l1", Metropolis.of_lattice(l1, table, Fraction(1)), pairs, lag, paper=1e4) for lag in (1000, 2000, 5000, 10_000)]
+    made = [Case("4 x 4, l1", metropolis_on(l1, table, Fraction(1)), pairs, lag, paper=1e4) for lag in (1000, 2000, 5000, 10_000)]
     made += [
         Case("4 x 4, l1", grid_kernel((4, 4)), pairs, exact=drawn["4 x 4, l1"]),
-        Case("4 x 4, l2", Metropolis.of_lattice(l2, table, Fraction(3, 2)), pairs, 20_000, most_sweeps=10**7),
+        Case("4 x 4, l2", metropolis_on(l2, table, Fraction(3, 2)), pairs, 20_000, most_sweeps=10**7),
         Case("4 x 4, l2", LineGibbs(l2, Swaps((4, 4))), pairs, exact=drawn["4 x 4, l2"]),
     ]
     for norm, rate, paper, lag in (("l1", Fraction(1), 1e5, 20_000), ("l2", Fraction(3, 2), 1e6, 200_000)):
         target = ChainTarget.laplace(14, QUARTER, norm)  # type: ignore[arg-type]
-        made.append(Case(f"14 cells, {norm}", Metropolis.of_lattice(target, sets, rate), pairs, lag, most_sweeps=2 * 10**7, paper=paper))
-        made.append(Case(f"14 cells, {norm}", LineGibbs.of_lattice(target, sets), pairs, exact=drawn[f"14 cells, {norm}"]))
+        made.append(Case(f"14 cells, {norm}", metropolis_on(target, sets, rate), pairs, lag, most_sweeps=2 * 10**7, paper=paper))
+        made.append(Case(f"14 cells, {norm}", line_gibbs_on(target, sets), pairs, exact=drawn[f"14 cells, {norm}"]))
     target = ChainTarget.laplace(102, CENSUS)
-    made.append(Case("102 counties, l1", Metropolis.of_lattice(target, one_total, Fraction(5, 2)), pairs, most_sweeps=500_000))
+    made.append(Case("102 counties, l1", metropolis_on(target, one_total, Fraction(5, 2)), pairs, most_sweeps=500_000))
     made.append(Case("102 counties, l1", LineGibbs(target, Swaps((102,))), pairs, exact=drawn["102 counties, l1"]))
     return made
 

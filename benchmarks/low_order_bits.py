@@ -19,7 +19,8 @@ import holdfast as hf
 from holdfast.channels import Facts, Law
 from holdfast.randomness import NoiseKey
 from holdfast.research.subspace import Query, floating_form
-from holdfast.subspace import Invariants, Sensitivities
+from holdfast.research.subspace.spaces import InvariantSpace
+from holdfast.subspace import Sensitivities
 from holdfast.tables.measure import AnswerGrid
 
 EPSILON = 1
@@ -49,7 +50,7 @@ class Attack:
 
 def floating(secrets: NDArray[np.int64], seed: int) -> Floats:
     """What projected Laplace noise publishes in floating point, one row a trial."""
-    query = Query(Invariants([[1, 1, 1]]), Sensitivities(l1=Fraction(2)))
+    query = Query(InvariantSpace([[1, 1, 1]]), Sensitivities(l1=Fraction(2)))
     law = floating_form(hf.ProjectedLaplace(epsilon=EPSILON), query)
     return ANSWERS[secrets] + law.answers(np.zeros(3), len(secrets), np.random.default_rng(seed))
 

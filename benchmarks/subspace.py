@@ -20,7 +20,7 @@ from holdfast.research.subspace.correlated import split_factor, tighten_factor
 from holdfast.research.subspace.design import information, optimal_covariance
 from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges, ranges_gram
-from holdfast.subspace.spaces import Invariants
+from holdfast.research.subspace.spaces import InvariantSpace
 
 EPSILON, DELTA = Fraction(1, 10), Fraction(1, 10**6)
 SIZES = (16, 32, 64, 128, 256, 512)
@@ -98,7 +98,7 @@ def bound_row(found: Case) -> Row:
 def pure_row(workload: Workload, n: int) -> Row:
     """The same for pure promises: projected Laplace noise and K-norm noise, as far as their laws can be drawn exactly."""
     matrix = prefix_sums(n) if workload == "prefix sums" else ranges(n)
-    query = Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]))
+    query = Query.linear(matrix, InvariantSpace([[0] * (len(matrix) - 1) + [1]]))
     least = optimal_covariance(Changes.of(query)).least / information(EPSILON)
     laplace = 2 * float(query.l1 / EPSILON) ** 2 * query.invariants.free
     return Row(f"{workload}, n = {n}", [number(laplace / least), *(_knorm(query, split, least) for split in (False, True))])

@@ -37,7 +37,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
 from holdfast.lattices import lattice as lattice_of
 from holdfast.randomness import NoiseKey
-from holdfast.research.subspace import Changes, Invariants, Query, optimal_covariance, prefix_sums, ranges
+from holdfast.research.subspace import Changes, InvariantSpace, Query, optimal_covariance, prefix_sums, ranges
 from holdfast.tables import Table as Counts
 from holdfast.testing.fit import ALPHA, check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value
@@ -365,7 +365,7 @@ def test_subspace_beats_spherical_noise_and_stays_near_the_lower_bound() -> None
 def test_subspace_takes_inner_products_for_the_matrix() -> None:
     for workload in subspace.WORKLOADS:
         matrix = prefix_sums(9) if workload == "prefix sums" else ranges(9)
-        query = Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]))
+        query = Query.linear(matrix, InvariantSpace([[0] * (len(matrix) - 1) + [1]]))
         found = subspace.case(workload, 9)
         assert found.free == query.invariants.free
         assert found.projected == query.l2_squared * found.free

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.display import html_table, list_names, shorten
-from holdfast.exact import Computable, DiscreteGaussian, DiscreteLaplace, Weighted
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.invariants import compile_rows
+from holdfast.research.laws import Computable, Weighted
 from tests.examples import examples
 from tests.notebooks import notebook_page
 

@@ -28,11 +28,12 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Grid
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.diagnostics import TracedKernel
+from holdfast.research.chains.lattices import line_gibbs_on, metropolis_on
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
+from holdfast.samplers.levels_gaussian import SequentialGaussian
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import BlockSampler
-from holdfast.samplers.sequential_gaussian import SequentialGaussian
 from holdfast.testing import ALPHA
 
 BATCHES = 400
@@ -102,7 +103,7 @@ def table_gaussian() -> dict[str, Mean]:
         "one cell after the other": exact(SequentialGaussian((4, 4), Fraction(12)), 600_000, 2, "sequential"),
         "Klein": exact(KleinGaussian(basis, Fraction(12)), 400_000, 2, "klein"),
         "line_gibbs, swaps": chain(LineGibbs(target, Swaps((4, 4))), 600_000, 9, "swaps, squares"),
-        "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 9, "basis, squares"),
+        "line_gibbs, basis": chain(line_gibbs_on(target, lattice), 1_000_000, 9, "basis, squares"),
         "metropolis": chain(Metropolis.of_shape(target, shape, Fraction(1)), 1_000_000, 50, "metropolis, squares"),
     }
 
@@ -115,7 +116,7 @@ def one_sum_laplace() -> dict[str, Mean]:
         "corrected geometrics": exact(OneSumLaplace(5, QUARTER), 1_600_000, 1, "one sum"),
         "rejection on pivots": exact(PivotLaplace(rows, QUARTER), 1_600_000, 1, "pivots"),
         "line_gibbs, pairs": chain(LineGibbs(target, Swaps((5,))), 4_000_000, 4, "pairs"),
-        "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 4_000_000, 20, "metropolis, one sum"),
+        "metropolis": chain(metropolis_on(target, lattice, Fraction(1)), 4_000_000, 20, "metropolis, one sum"),
     }
 
 
@@ -125,8 +126,8 @@ def three_sets_laplace() -> dict[str, Mean]:
     target, lattice = ChainTarget.laplace(14, QUARTER), Lattice(rows)
     return {
         "rejection on pivots": exact(PivotLaplace(rows, QUARTER), 400_000, 1, "pivots, sets"),
-        "line_gibbs, basis": chain(LineGibbs.of_lattice(target, lattice), 1_000_000, 22, "basis, sets"),
-        "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_000_000, 100, "metropolis, sets"),
+        "line_gibbs, basis": chain(line_gibbs_on(target, lattice), 1_000_000, 22, "basis, sets"),
+        "metropolis": chain(metropolis_on(target, lattice, Fraction(1)), 1_000_000, 100, "metropolis, sets"),
     }
 
 
@@ -138,7 +139,7 @@ def one_sum_norm() -> dict[str, Mean]:
     return {
         "rejection from l1": exact(law.drawing.choice(task.shape).noise, 800_000, 2, "l2"),
         "line_gibbs, pairs": chain(LineGibbs(target, Swaps((9,))), 700_000, 16, "pairs, l2"),
-        "metropolis": chain(Metropolis.of_lattice(target, lattice, Fraction(1)), 1_500_000, 60, "metropolis, l2"),
+        "metropolis": chain(metropolis_on(target, lattice, Fraction(1)), 1_500_000, 60, "metropolis, l2"),
     }
 
 

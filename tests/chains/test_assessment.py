@@ -9,22 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.chains.assessment import (
-    MAX_MINUTES,
-    PILOT_PAIRS,
-    SHARP_ENOUGH,
-    Assessment,
-    Pilot,
-    assess,
-    assess_all,
-    pilot,
-    stability,
-    steps_allowed,
-)
+from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, SHARP_ENOUGH, Assessment, Pilot, assess, assess_all, pilot
 from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
 from holdfast.chains.protocol import State
 from holdfast.errors import InexactParameter, InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.randomness import Stream, Words
+from holdfast.research.chains.diagnose import stability, steps_allowed
 from holdfast.wording import describe
 from tests.snapshot_files import Snapshot
 

@@ -15,6 +15,7 @@ from holdfast.chains.line import Line, draw_point
 from holdfast.chains.target import ChainTarget, Decay, EnergyKind
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
+from holdfast.research.chains.lattices import target_of_forms
 from holdfast.testing import ListedWords, all_words
 from tests.chains.lines import line_through
 from tests.examples import examples
@@ -124,7 +125,7 @@ def test_ends_that_steps_do_not_divide_evenly(move: list[int], z: list[int]) -> 
 
 
 def test_what_a_move_keeps_counts_under_a_root() -> None:
-    norm = ChainTarget.of_forms("norm", np.eye(3, dtype=np.int64), [1, 2, 3])
+    norm = target_of_forms("norm", np.eye(3, dtype=np.int64), [1, 2, 3])
     z, move = np.array([1, -1, 2]), np.array([1, -1, 0])
     line = line_through(norm, z, move)
     assert line.constant == 3 * 4

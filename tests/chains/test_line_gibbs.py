@@ -23,6 +23,7 @@ from holdfast.exact.table import certified_thresholds
 from holdfast.lattices.lattice import Lattice
 from holdfast.randomness import NoiseKey
 from holdfast.randomness.words import Words
+from holdfast.research.chains.lattices import line_gibbs_on, target_of_forms
 from holdfast.testing import ListedWords, all_words, check_fit_categories, chi_square_p_value
 from tests.chains.lines import line_through
 
@@ -114,7 +115,7 @@ KERNELS: dict[str, LineGibbs] = {
     "swaps, lower bounds": LineGibbs(ChainTarget.laplace(9, "1/5").within(lower=[-2] * 9), Swaps((3, 3))),
     "multipliers": LineGibbs(ChainTarget(Decay("absolute", Fraction(1, 8)), 6, None, np.array([1, 2, 3, 1, 1, 2])), Swaps((2, 3))),
     "forms, swaps": LineGibbs(
-        ChainTarget.of_forms("absolute", np.vstack([np.eye(6, dtype=np.int64), np.ones((1, 6), dtype=np.int64)]), ["1/4"] * 6 + ["1/2"]),
+        target_of_forms("absolute", np.vstack([np.eye(6, dtype=np.int64), np.ones((1, 6), dtype=np.int64)]), ["1/4"] * 6 + ["1/2"]),
         Swaps((2, 3)),
     ),
     "forms, basis": LineGibbs(ChainTarget(Decay("absolute", Fraction(2, 3)), 7, FORMS, np.array([2, 1, 1, 3])), VENN_BASIS),
@@ -122,7 +123,7 @@ KERNELS: dict[str, LineGibbs] = {
     "gaussian": LineGibbs(ChainTarget.gaussian(9, 3), Swaps((3, 3))),
     "gaussian, basis": LineGibbs(ChainTarget.gaussian(7, 3).within(upper=[2] * 7), VENN_BASIS),
     "norm": LineGibbs(ChainTarget.laplace(6, "1/2", "l2"), Swaps((2, 3))),
-    "norm, forms": LineGibbs(ChainTarget.of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
+    "norm, forms": LineGibbs(target_of_forms("norm", FORMS, ["1/4", "1/8", "9/16", "1/4"]), VENN_BASIS),
     "rational": LineGibbs(rational("absolute", 9, 3), Swaps((3, 3))),
     "steep moves, bounds": LineGibbs(ChainTarget.laplace(3, "1/2").within([-2] * 3, [3] * 3), STEEP),
 }
@@ -334,7 +335,7 @@ def test_refusals() -> None:
 
 
 def test_a_chain_of_the_whole_lattice_reaches_it() -> None:
-    kernel = LineGibbs.of_lattice(ChainTarget.laplace(7, 1), Lattice(VENN))
+    kernel = line_gibbs_on(ChainTarget.laplace(7, 1), Lattice(VENN))
     words = words_of("whole lattice")
     z, _ = kernel.run(kernel.start(words), 1000, words)
     assert not (VENN @ z).any()

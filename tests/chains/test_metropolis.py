@@ -22,6 +22,7 @@ from holdfast.exact import DiscreteLaplace
 from holdfast.exact.table import TableSampler
 from holdfast.lattices import General, Grid, Lattice, OneSum, algebra
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.lattices import metropolis_on, target_of_forms
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 from tests.examples import examples
 
@@ -49,7 +50,7 @@ def small(block: str, kind: Any = "absolute", base: Fraction = HALF, reach: int 
 
 
 def four_by_four(norm: Any = "l1", **changes: Any) -> Metropolis:
-    return replace(Metropolis.of_lattice(ChainTarget.laplace(16, "1/4", norm), Lattice(margins(4, 4))), **changes)
+    return replace(metropolis_on(ChainTarget.laplace(16, "1/4", norm), Lattice(margins(4, 4))), **changes)
 
 
 KERNELS = {
@@ -59,10 +60,10 @@ KERNELS = {
     "bounded": small("general", reach=3),
     "bounded below": Metropolis.of_shape(ChainTarget.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
     "forms": Metropolis(
-        ChainTarget.of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
+        target_of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
         np.array([[1, 0], [-1, 1], [0, -1]]),
     ),
-    "weighted squares": Metropolis(ChainTarget.of_forms("norm", [[1, 1, 0], [0, 2, -1]], ["1/2", 3]), np.array([[1, 0], [-1, 1], [0, -1]])),
+    "weighted squares": Metropolis(target_of_forms("norm", [[1, 1, 0], [0, 2, -1]], ["1/2", 3]), np.array([[1, 0], [-1, 1], [0, -1]])),
 }
 
 
@@ -296,7 +297,7 @@ def test_starts_are_jumps_and_zero_within_bounds() -> None:
 
 def test_bases_span_the_lattice() -> None:
     lattice = Lattice(margins(4, 4))
-    smith = Metropolis.of_lattice(ChainTarget.laplace(16, 1), lattice, "3/2")
+    smith = metropolis_on(ChainTarget.laplace(16, 1), lattice, "3/2")
     neighbours = Metropolis.of_shape(ChainTarget.laplace(16, 1), Grid((4, 4)))
     assert smith.jump_rate == Fraction(3, 2)
     assert not (margins(4, 4) @ smith.basis).any()
@@ -349,8 +350,8 @@ def test_a_band_narrower_than_the_doubles_error_is_refused(band: float) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        ChainTarget.of_forms("absolute", [[1, 1]], [1]),
-        ChainTarget.of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
+        target_of_forms("absolute", [[1, 1]], [1]),
+        target_of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
         ChainTarget(Decay("norm", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
         ChainTarget(Decay("absolute", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
     ],
@@ -368,8 +369,8 @@ def test_a_target_without_a_law_is_refused(target: ChainTarget) -> None:
 def test_one_direction_that_no_form_sees_is_enough_to_refuse() -> None:
     basis, forms = np.array([[1, 0], [-1, 1], [0, -1]]), [[1, 1, 0], [2, 2, 0]]
     with pytest.raises(InvalidParameter, match="rank below 2"):
-        Metropolis(ChainTarget.of_forms("squares", forms, [1, 1]), basis)
-    Metropolis(ChainTarget.of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
+        Metropolis(target_of_forms("squares", forms, [1, 1]), basis)
+    Metropolis(target_of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
 
 
 def test_what_could_leave_64_bits_is_refused() -> None:
@@ -377,7 +378,7 @@ def test_what_could_leave_64_bits_is_refused() -> None:
     with pytest.raises(RequestTooLarge, match="64-bit"):
         Metropolis(ChainTarget.gaussian(2, 1), big * PAIR)
     with pytest.raises(RequestTooLarge, match="64-bit"):
-        Metropolis(ChainTarget.of_forms("absolute", [[big, big, big, big, big, 0]], [1]), big * np.eye(6, dtype=np.int64))
+        Metropolis(target_of_forms("absolute", [[big, big, big, big, big, 0]], [1]), big * np.eye(6, dtype=np.int64))
     kernel = Metropolis(ChainTarget.gaussian(2, 1), (1 << 18) * PAIR)
     assert 1 << 12 <= kernel.rule.room < 1 << 13
     for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):
@@ -407,4 +408,4 @@ def test_bad_states_and_counts_are_refused() -> None:
         with pytest.raises(InvalidParameter, match="within the target's bounds"):
             act(np.array([5, 0]), ListedWords([]))
     with pytest.raises(InvalidParameter, match="nowhere to go"):
-        Metropolis.of_lattice(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
+        metropolis_on(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))

@@ -10,13 +10,14 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from holdfast.chains import ChainTarget, LineGibbs
+from holdfast.chains import ChainTarget
 from holdfast.chains import moves as moves_module
-from holdfast.chains.moves import ListedMoves, Move, Swaps, check_generates, format_move, moves_for
+from holdfast.chains.moves import ListedMoves, Move, Swaps, moves_for
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
+from holdfast.research.chains.lattices import check_generates, format_move, line_gibbs_on
 from holdfast.testing import ListedWords
 
 VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -107,11 +108,11 @@ def test_moves_of_shapes() -> None:
 
 def test_moves_of_a_lattice() -> None:
     lattice = Lattice(VENN)
-    moves = LineGibbs.of_lattice(ChainTarget.laplace(7, 1), lattice).moves
+    moves = line_gibbs_on(ChainTarget.laplace(7, 1), lattice).moves
     assert moves.dimension == 4
     check_generates(moves, lattice)
     with pytest.raises(NothingLeft):
-        LineGibbs.of_lattice(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
+        line_gibbs_on(ChainTarget.laplace(2, 1), Lattice(np.eye(2, dtype=np.int64)))
 
 
 def test_moves_that_miss_a_direction_are_refused_with_it() -> None:

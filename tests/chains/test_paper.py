@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.chains import ChainTarget, LineGibbs, ListedMoves, Metropolis, Swaps, meeting_times
-from holdfast.chains.assessment import stability
+from holdfast.chains import ChainTarget, LineGibbs, ListedMoves, Swaps, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import NoMeeting, UnreachableLattice
 from holdfast.lattices import Lattice
+from holdfast.research.chains.diagnose import stability
+from holdfast.research.chains.lattices import line_gibbs_on, metropolis_on
 
 QUARTER = Fraction(1, 4)
 TABLE = Lattice(np.vstack([np.kron(np.eye(4, dtype=int), np.ones(4, dtype=int)), np.kron(np.ones(4, dtype=int), np.eye(4, dtype=int))]))
@@ -34,7 +35,7 @@ def largest(kernel: Kernel, lag: int, pairs: int, most: int) -> int:
 class TestFigureOne:
     """4 x 4, l1, epsilon 1/4, 200 coupled chains: convergence after about 10^4 iterations, stable at various choices of the lag."""
 
-    KERNEL = Metropolis.of_lattice(ChainTarget.laplace(16, QUARTER), TABLE, Fraction(1))
+    KERNEL = metropolis_on(ChainTarget.laplace(16, QUARTER), TABLE, Fraction(1))
 
     @pytest.mark.parametrize("lag", [2_000, 5_000, 10_000])
     def test_about_ten_thousand_iterations(self, lag: int) -> None:
@@ -53,9 +54,9 @@ class TestFigureOne:
 
 @pytest.mark.long
 def test_three_overlapping_sets_take_about_a_hundred_thousand_iterations() -> None:
-    kernel = Metropolis.of_lattice(ChainTarget.laplace(14, QUARTER), SETS, Fraction(1))
+    kernel = metropolis_on(ChainTarget.laplace(14, QUARTER), SETS, Fraction(1))
     assert 1e5 / 3 <= largest(kernel, 20_000, 200, 10**7) <= 3e5
-    line = LineGibbs.of_lattice(ChainTarget.laplace(14, QUARTER), SETS)
+    line = line_gibbs_on(ChainTarget.laplace(14, QUARTER), SETS)
     assert largest(line, 2_000, 200, 10**6) / line.steps_per_sweep < 1e5 / 50
 
 
@@ -69,9 +70,9 @@ def test_one_total_over_a_hundred_and_two_counties() -> None:
 
 @pytest.mark.long
 def test_three_overlapping_sets_in_the_l2_norm_take_about_a_million() -> None:
-    kernel = Metropolis.of_lattice(ChainTarget.laplace(14, QUARTER, "l2"), SETS, Fraction(3, 2))
+    kernel = metropolis_on(ChainTarget.laplace(14, QUARTER, "l2"), SETS, Fraction(3, 2))
     assert 1e6 / 3 <= largest(kernel, 200_000, 200, 10**7) <= 3e6
-    line = LineGibbs.of_lattice(ChainTarget.laplace(14, QUARTER, "l2"), SETS)
+    line = line_gibbs_on(ChainTarget.laplace(14, QUARTER, "l2"), SETS)
     assert largest(line, 2_000, 100, 10**6) / line.steps_per_sweep < 1e6 / 50
 
 
@@ -80,8 +81,8 @@ class TestRefused:
         """Twice a swap never makes the swap itself; on three cells one difference misses the other."""
         twice = ListedMoves(np.array([[2, -2, 0], [0, 1, -1]]))
         with pytest.raises(UnreachableLattice, match=r"no sum of them gives .*at cell 0"):
-            LineGibbs.of_lattice(ChainTarget.laplace(3, 1), Lattice(np.ones((1, 3), dtype=int)), twice)
-        kept = LineGibbs.of_lattice(ChainTarget.laplace(3, 1), Lattice(np.ones((1, 3), dtype=int)), Swaps((3,)))
+            line_gibbs_on(ChainTarget.laplace(3, 1), Lattice(np.ones((1, 3), dtype=int)), twice)
+        kept = line_gibbs_on(ChainTarget.laplace(3, 1), Lattice(np.ones((1, 3), dtype=int)), Swaps((3,)))
         assert kept.steps_per_sweep == 2
 
     def test_chains_that_do_not_meet_before_the_cap(self) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast.chains.target import ChainTarget, Decay
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exact.balls import precision
+from holdfast.research.chains.lattices import target_of_forms
 
 FORMS = np.array([[1, 0, 0], [0, 1, -1], [1, 1, 1]])
 WEIGHTS = [Fraction(1, 4), Fraction(3, 10), Fraction(7)]
@@ -26,11 +27,11 @@ tables = st.lists(st.integers(-50, 50), min_size=3, max_size=3).map(lambda z: np
 @given(tables)
 def test_forms_with_rational_weights_give_exactly_the_exponent_asked_for(z: np.ndarray) -> None:
     values = [int(v) for v in FORMS @ z]
-    absolute = ChainTarget.of_forms("absolute", FORMS, WEIGHTS)
+    absolute = target_of_forms("absolute", FORMS, WEIGHTS)
     assert absolute.decay.rate * absolute.energy(z) == sum(w * abs(v) for w, v in zip(WEIGHTS, values, strict=True))
-    squares = ChainTarget.of_forms("squares", FORMS, WEIGHTS)
+    squares = target_of_forms("squares", FORMS, WEIGHTS)
     assert squares.decay.rate * squares.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
-    norm = ChainTarget.of_forms("norm", FORMS, WEIGHTS)
+    norm = target_of_forms("norm", FORMS, WEIGHTS)
     assert norm.decay.rate**2 * norm.energy(z) == sum(w * v * v for w, v in zip(WEIGHTS, values, strict=True))
 
 
@@ -65,7 +66,7 @@ def test_bounds() -> None:
 
 
 def test_a_target_survives_a_pickle() -> None:
-    target = ChainTarget.of_forms("absolute", FORMS, WEIGHTS).within(lower=[-1, -1, -1])
+    target = target_of_forms("absolute", FORMS, WEIGHTS).within(lower=[-1, -1, -1])
     back = pickle.loads(pickle.dumps(target))
     assert back.decay == target.decay
     assert (back.forms == FORMS).all()
@@ -86,9 +87,9 @@ def test_a_target_survives_a_pickle() -> None:
         lambda: ChainTarget.laplace(2, 1).within(lower=[1, 0]),
         lambda: ChainTarget.laplace(2, 1).within(upper=[0, -1]),
         lambda: ChainTarget.laplace(2, 1).within(upper=[0]),
-        lambda: ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, 1 << 40), Fraction(1, 3 << 40)]),
-        lambda: ChainTarget.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 31]),
-        lambda: ChainTarget.of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 70]),
+        lambda: target_of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, 1 << 40), Fraction(1, 3 << 40)]),
+        lambda: target_of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 31]),
+        lambda: target_of_forms("absolute", np.eye(2, dtype=np.int64), [1, 1 << 70]),
         lambda: Decay("norm", Fraction(1), Fraction(1, 2)),
         lambda: Decay("absolute", Fraction(1), Fraction(3, 2)),
     ],
@@ -101,11 +102,11 @@ def test_refusals(make: Callable[[], object]) -> None:
 def test_factors_of_a_norm_go_into_multipliers_up_to_the_largest() -> None:
     """Weights 1 / q and 2 / q: multipliers q and 2 q, which are refused once they reach 2^31, not wrapped."""
     q = (1 << 30) - 1
-    target = ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q), Fraction(2, q)])
+    target = target_of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q), Fraction(2, q)])
     assert target.multipliers is not None
     assert target.multipliers.tolist() == [q, 2 * q]
     with pytest.raises(InvalidParameter, match="below 2\\^31"):
-        ChainTarget.of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q + 1), Fraction(2, q + 1)])
+        target_of_forms("norm", np.eye(2, dtype=np.int64), [Fraction(1, q + 1), Fraction(2, q + 1)])
 
 
 def test_the_rate_of_a_rational_base_is_a_double_within_one_rounding() -> None:

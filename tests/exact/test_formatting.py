@@ -194,4 +194,4 @@ def test_formatters_are_defined_here_alone() -> None:
         if path != Path(formatting.__file__)
         for name in re.findall(r"^ *def (_?format_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert elsewhere == {"chains/moves.py: format_move"}
+    assert elsewhere == {"research/chains/lattices.py: format_move"}

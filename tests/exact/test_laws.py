@@ -11,20 +11,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.errors import StreamReused
-from holdfast.exact import (
-    Bernoulli,
-    BernoulliExp,
-    Computable,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Geometric,
-    UniformInteger,
-    Weighted,
-    compiled,
-)
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace, Geometric, compiled
 from holdfast.exact.law import IntegerLaw
 from holdfast.randomness import NoiseKey
 from holdfast.research import oracles
+from holdfast.research.laws import Bernoulli, BernoulliExp, Computable, UniformInteger, Weighted
 from holdfast.testing import ALPHA, check_fit, check_fit_categories, fit_p_value, fits, two_sample_p_value
 from holdfast.testing.words import FairBits
 

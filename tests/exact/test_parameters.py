@@ -12,19 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter, RequestTooLarge
-from holdfast.exact import (
-    Bernoulli,
-    BernoulliExp,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Geometric,
-    UniformComposition,
-    UniformInteger,
-    Weighted,
-)
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace, Geometric, UniformComposition
 from holdfast.exact.law import IntegerLaw
 from holdfast.exact.parameters import exact_fraction, sample_size
 from holdfast.randomness import NoiseKey
+from holdfast.research.laws import Bernoulli, BernoulliExp, UniformInteger, Weighted
 
 
 @given(st.fractions())

@@ -11,9 +11,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.exact import Bernoulli, BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, UniformInteger, Weighted, sums
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace, Geometric, sums
 from holdfast.exact.balls import enclosure, precision
 from holdfast.exact.sums import moment_sums
+from holdfast.research.laws import Bernoulli, BernoulliExp, UniformInteger, Weighted
 from tests.examples import examples
 
 from .reference import log_weight_gaussian, log_weight_laplace, probabilities, weights

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.exact import Bernoulli, BernoulliExp, Computable, DiscreteGaussian, DiscreteLaplace, Geometric, Weighted, table
+from holdfast.exact import DiscreteGaussian, DiscreteLaplace, Geometric, table
 from holdfast.exact import _compiled as compiled_loops
 from holdfast.exact.law import ArmsLaw, IntegerLaw
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import ArmsSource
 from holdfast.randomness import NoiseKey
+from holdfast.research.laws import Bernoulli, BernoulliExp, Computable, Weighted
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets
 
 ONES = 2**32 - 1

@@ -9,10 +9,11 @@ from math import comb
 import numpy as np
 import pytest
 
-from holdfast.exact import UniformComposition, UniformInteger
+from holdfast.exact import UniformComposition
 from holdfast.exact.uniform import UniformSampler
 from holdfast.randomness import NoiseKey
 from holdfast.research import oracles
+from holdfast.research.laws import UniformInteger
 from holdfast.testing import ALPHA, ListedWords, WordsExhausted, check_fit_categories, chi_square_p_value
 from holdfast.testing.words import FairBits
 

@@ -15,7 +15,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned, Shape, Whole
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.privacy.conditioning import BestRate, best_rate, gamma_bound, gaussian_factor, neighbourhood
-from holdfast.privacy.conditioning_fibres import UNIT_BITS, Fibre, fibre_of, list_tables
+from holdfast.research.accounting.fibres import UNIT_BITS, Fibre, fibre_of, list_tables, neighbourhood_given
 
 TWO_FIFTHS = Fraction(2, 5)
 CLASSES = General(((1, 1, 1, 1), (1, 1, 0, 0), (1, 0, 1, 0)), (2, 1, 1, 1))  # total, one sex, one age group
@@ -343,40 +343,6 @@ class TestBestRate:
         for shape in (Bounded(OneSum(3), 0, None, ((1, -1, 0),), (0,)), Bounded(Grid((2, 3, 3)), 0, None), Bounded(SKEW, 0, None)):
             assert best_rate([shape], Fraction(3, 2)) == BestRate(Fraction(3, 4), Fraction(2), "default")
 
-    def test_declared_totals_sharpen(self) -> None:
-        shape = Bounded(OneSum(3), 0, None)
-        best = best_rate([shape], TWO_FIFTHS, {shape: [(3,), (2,)]})
-        assert best.basis == "listed"
-        assert best_rate([shape], TWO_FIFTHS).rate < best.rate < TWO_FIFTHS
-        assert best.rate + fibre_of(shape, (3,)).excess(best.rate) <= TWO_FIFTHS
-        above = best.rate + TWO_FIFTHS / 1000
-        assert above + fibre_of(shape, (3,)).excess(above) > TWO_FIFTHS, "one step more would break the promise"
-
-    def test_every_block_is_checked_at_the_rate_of_all(self) -> None:
-        """A listed block that keeps epsilon at 1.496, and not at 1.125, which is the rate of the other block alone. [theory T74] (c)"""
-        ends = ((1,) * 13 + (-4,), (-1,) * 13 + (0,))  # 4 (h - 1) <= sum of z <= 4
-        halves = tuple((*(-2 * int(i == j) for i in range(13)), 1) for j in range(13))  # 2 z_j <= h
-        fan = Bounded(Free(14), 0, (1,) * 13 + (2,), (*halves, *ends), (0,) * 13 + (-4, -4))
-        epsilon, fibre, declared, other = Fraction(171, 100), fibre_of(fan, ()), {fan: [()]}, Bounded(CLASSES, 0, None)
-        alone, others = best_rate([fan], epsilon, declared).rate, best_rate([other], epsilon).rate
-        assert others < alone
-        assert others + fibre.excess(others) > epsilon
-        best = best_rate([fan, other], epsilon, declared)
-        assert epsilon / 2 < best.rate < others
-        assert best.basis == "listed"
-        assert best.rate + fibre.excess(best.rate) <= epsilon
-        assert best.rate + best.rate * gamma_bound(other, best.rate) <= epsilon
-
-    def test_a_row_with_declared_totals(self) -> None:
-        shape = Bounded(OneSum(3), 0, None, ((1, -1, 0),), (0,))
-        best = best_rate([shape], Fraction(1), {shape: [(4,)]})
-        assert best.basis == "listed"
-        assert best.rate > Fraction(1, 2)
-
-    def test_too_many_tables_are_bounded_along_moves(self) -> None:
-        shape = Bounded(OneSum(9), 0, None)
-        assert best_rate([shape], Fraction(1), {shape: [(3,), (400,)]}) == best_rate([shape], Fraction(1))
-
 
 class TestNeighbourhood:
     """[GM20] section 5.1: kept, disrupted, destroyed."""
@@ -386,7 +352,7 @@ class TestNeighbourhood:
     def test_one_sum_against_listing(self, box: tuple[tuple[int, ...], tuple[int, ...]], signed: bool) -> None:
         shape = Bounded(OneSum(3, (1, -1, 1) if signed else None), *box)
         for totals, tables in fibres_in(shape).items():
-            found = neighbourhood(shape, totals)
+            found = neighbourhood_given(shape, totals)
             assert found.kind == ("kept" if len(tables) > 1 else "destroyed")
             assert found.smallest == Fibre(tables).smallest
 
@@ -399,21 +365,21 @@ class TestNeighbourhood:
 
     def test_with_bounds(self) -> None:
         grid = Bounded(Grid((2, 2)), 0, None)
-        assert neighbourhood(grid, (3, 2, 1, 4)).kind == "disrupted"
-        assert neighbourhood(grid, (3, 0, 1, 2)).kind == "destroyed", "an empty row leaves one table"
+        assert neighbourhood_given(grid, (3, 2, 1, 4)).kind == "disrupted"
+        assert neighbourhood_given(grid, (3, 0, 1, 2)).kind == "destroyed", "an empty row leaves one table"
         assert neighbourhood(grid).kind == "disrupted"
         assert neighbourhood(grid).status == "lower bound"
         assert neighbourhood(Bounded(OneSum(3), 0, None)).kind == "not known", "a total of zero leaves one table"
-        assert neighbourhood(Bounded(OneSum(3), 0, None), (10**12,)).kind == "kept"
-        assert neighbourhood(Bounded(OneSum(3), 0, None), (0,)).kind == "destroyed"
+        assert neighbourhood_given(Bounded(OneSum(3), 0, None), (10**12,)).kind == "kept"
+        assert neighbourhood_given(Bounded(OneSum(3), 0, None), (0,)).kind == "destroyed"
         assert neighbourhood(Bounded(Free(2), 0, (1, 0))).smallest == 1
         assert neighbourhood(Bounded(Free(2), 0, 0)).kind == "destroyed"
-        assert neighbourhood(Bounded(Free(2), 0, 1, ((1, -1), (-1, 1)), (0, 0)), ()).smallest == 2, "a row ties the two cells"
+        assert neighbourhood_given(Bounded(Free(2), 0, 1, ((1, -1), (-1, 1)), (0, 0)), ()).smallest == 2, "a row ties the two cells"
 
     def test_a_row_can_disrupt(self) -> None:
         """y1 = y2 by two inequalities: one person alone cannot move."""
         shape = Bounded(OneSum(3), 0, None, ((1, -1, 0), (-1, 1, 0)), (0, 0))
-        found = neighbourhood(shape, (4,))
+        found = neighbourhood_given(shape, (4,))
         assert (found.kind, found.smallest) == ("disrupted", 4)
 
 

@@ -16,7 +16,7 @@ from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.shapes import General, Grid, OneSum, Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.privacy.conditioning import gaussian_factor
-from holdfast.privacy.conditioning_fibres import list_tables
+from holdfast.research.accounting.fibres import list_tables
 from tests.examples import examples
 from tests.privacy.test_conditioning import CLASSES, SKEW, boxes, fibres_in
 

@@ -61,7 +61,9 @@ def test_proposal_times_keep_probability_is_the_target(cells: int, piece: int) -
                 chance = DiscreteGaussian(s, c).pmf_bounds(value)
                 log_weight += ball(chance.lower).union(ball(chance.upper)).log()
             constants.append(log_weight)
-            assert kept.overlaps(sampler._keep_probability(*_parts_and_odd(z, piece)))
+            parts, odd = _parts_and_odd(z, piece)
+            of_parts = [theta_ratio_ball(variance, c) for _, c, variance in sampler._parts.centres(parts)]
+            assert kept.overlaps(sampler._keep_probability(odd) * math.prod(of_parts, start=arb(1)))
     for other in constants[1:]:
         assert constants[0].overlaps(other)
         assert abs(constants[0] - other) < arb(2) ** -45
@@ -93,13 +95,13 @@ def test_compiled_draws_equal_the_oracle_whatever_the_band(cells: int, piece: in
 
 @pytest.mark.parametrize("extra", [0, ONES])
 def test_an_open_table_word_is_settled_by_its_own_bits(extra: int) -> None:
-    """The top node's word equals a threshold: bits below it decide between two neighbours, in both forms."""
+    """The top node's word, the second, equals a threshold: bits below it decide between two neighbours, in both forms."""
     sampler = DyadicGaussian(4, Fraction(4), piece=4)
     table = sampler._tables[0][0]
     index = int(np.searchsorted(table.high, 2**31 + 2**29))
-    listed = [int(table.high[index]), 2**30 + 12345, 2**31 + 54321, 0]
+    listed = [0, int(table.high[index]), 2**30 + 12345, 2**31 + 54321, 0]
     for use in (None, loops):
-        drawn = sampler.draw_with(1, ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 0 else (ONES // 3,) * 4), use)[0]
+        drawn = sampler.draw_with(1, ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 1 else (ONES // 3,) * 4), use)[0]
         assert drawn[:2].sum() == table.first + index + (1 if extra else 0)
         assert drawn.sum() == 0
 
@@ -113,10 +115,10 @@ def test_an_open_keep_word_is_settled_by_its_own_bits(use_compiled: bool, extra:
     one, zero = (int(table.high[value - table.first]) - 5000 for value in (1, 0))
     with precision(100):
         assert 1 - arb(2) ** -32 < theta_ratio_ball(Fraction(5, 4), Fraction(1, 2)) ** 2 < 1
-    listed = [one, 2**30 + 12345, 2**31 + 54321, ONES, zero, 2**30 + 12345, 2**31 + 54321, 0]
-    words = ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 3 else (ONES // 3,) * 4)
+    listed = [0, one, 2**30 + 12345, 2**31 + 54321, ONES, 0, zero, 2**30 + 12345, 2**31 + 54321, 0]
+    words = ListedWords(listed, lambda i, depth: (extra,) * 4 if i == 4 else (ONES // 3,) * 4)
     drawn = sampler.draw_with(1, words, loops if use_compiled else None)[0]
-    assert words.position == (8 if extra else 4)
+    assert words.position == (10 if extra else 5)
     assert drawn[:2].sum() == (0 if extra else 1)
 
 

@@ -20,7 +20,8 @@ from holdfast.exact.balls import ball, precision
 from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.trees import Tree
 from holdfast.randomness import NoiseKey
-from holdfast.samplers import tree_gaussian
+from holdfast.samplers import sequence_gaussian, tree_gaussian
+from holdfast.samplers.sequence_gaussian import ClassPairs
 from holdfast.samplers.theta import theta_ratio_ball
 from holdfast.samplers.tree_gaussian import TreeGaussian
 from holdfast.testing import check_fit_categories
@@ -135,40 +136,42 @@ def test_a_sum_of_the_proposals_log_weights_and_keep_probability_is_the_law() ->
         assert abs(constants[0] - other) < arb(2) ** -45
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_band_that_leaves_everything_to_exact_arithmetic_changes_nothing(name: str) -> None:
-    plain, exact = sampler_for(name, scale=3), sampler_for(name, scale=3, band=2.0)
-    assert np.array_equal(draws(plain, 20), draws(exact, 20))
-
-
-def test_small_chunks_of_pairs_pause_tables_and_leave_them_right() -> None:
-    """Every table is begun anew many times; centres and kept sums must not notice."""
-    sampler = sampler_for("four levels, margins that differ by level", chunk_pairs=3)
-    sampler.__dict__["_needs"] = {}
-    for z in draws(sampler, 5):
-        assert sum(((value - c) ** 2 / variance for value, c, variance in sampler.centres(z)), Fraction(0)) == form(sampler, z)
+@pytest.fixture(params=["weights that are integers where they can be", "weights that are doubles where they can be"])
+def as_doubles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Small integers are allowed for no weights but the leaves'."""
+    wanted = "doubles" in request.param
+    if wanted:
+        monkeypatch.setattr(tree_gaussian, "LARGEST_INTEGERS", 1)
+    return wanted
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_loops_decide_at_the_obvious_centres(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the loops hand to exact arithmetic, N_k and all, are the centres by inclusion and exclusion, cell by cell in order."""
-    seen: list[tuple[Fraction, Fraction]] = []
-    original = tree_gaussian.Queues.decide
+def test_compiled_draws_equal_those_without_floats_whatever_the_band(name: str, as_doubles: bool) -> None:
+    for chunk_pairs in (5, 1 << 15):
+        plain = sampler_for(name, scale=3, chunk_pairs=chunk_pairs)
+        assert plain.sequence.is_exact != (as_doubles and plain.levels > 1)
+        stream = NoiseKey.for_tests("tree gaussian").stream("oracle")
+        slow = plain.draw_slowly(8, stream)
+        for band in (2.0, 2.0**-4, 2.0**-20, None):
+            again = NoiseKey.for_tests("tree gaussian").stream("oracle")
+            assert np.array_equal(sampler_for(name, scale=3, band=band, chunk_pairs=chunk_pairs).draw_compiled(8, again), slow)
+            assert again.position == stream.position
+        for z in slow:
+            assert sum(((value - c) ** 2 / variance for value, c, variance in plain.centres(z)), Fraction(0)) == form(plain, z)
 
-    def decide(self: Any, kind: int, pair: int, d: Fraction, variance: Fraction) -> None:
-        original(self, kind, pair, d, variance)
-        if self.verdicts[kind, pair] > 0:
-            seen.append((d, variance))
 
-    monkeypatch.setattr(tree_gaussian.Queues, "decide", decide)
-    sampler = sampler_for(name, scale=40, band=2.0)
-    z = draws(sampler, 1)[0]
-    expected = [(c, variance) for _, c, variance in sampler.centres(z)]
-    assert len(seen) == len(expected)
-    for (d, variance), (c, obvious) in zip(seen, expected, strict=True):
-        assert variance == obvious
-        assert (c - d).denominator == 1
-        assert abs(d) < Fraction(51, 100)
+def test_doubles_leave_ties_and_large_centres_to_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two equal units take halves of odd numbers; of the noise of a wide law no centre is near enough."""
+    monkeypatch.setattr(tree_gaussian, "LARGEST_INTEGERS", 1)
+    tree = Tree(((2,), (2, 2)))
+    for weight in (Fraction(1, 2), Fraction(1, 10**14)):
+        sampler = TreeGaussian(tree, (), (frozenset(),) * 3, {(1, 0): weight, (2, 0): weight})
+        seen: list[int] = []
+        share_at = sampler.share_at
+        monkeypatch.setattr(sampler, "share_at", lambda *where, ask=share_at, seen=seen: seen.append(1) or ask(*where), raising=False)
+        fast = sampler.draw_compiled(40, NoiseKey.for_tests("tree gaussian").stream("ties"))
+        assert len(seen) > 10
+        assert np.array_equal(fast, sampler.draw_slowly(40, NoiseKey.for_tests("tree gaussian").stream("ties")))
 
 
 def enumerated(sampler: TreeGaussian, reach: int) -> tuple[Ints, NDArray[np.float64]]:
@@ -209,6 +212,14 @@ FITTED = [
 ]
 
 
+class Lenient(ClassPairs):
+    """Keeps every try: the words that keep or throw away are all zeros."""
+
+    def refill_keeps(self, rows: int) -> None:
+        super().refill_keeps(rows)
+        self.keeps = np.zeros_like(self.keeps)
+
+
 @pytest.mark.ordinary("kept at the root")
 @pytest.mark.parametrize(
     ("name", "reach", "seed", "scale"), [case if case in FITTED[:3] else pytest.param(*case, marks=pytest.mark.long) for case in FITTED]
@@ -223,7 +234,7 @@ def test_draws_follow_the_enumerated_law_and_those_without_the_keep_step_do_not(
     keys, places = np.unique(keys_of(tables), return_inverse=True)
     law = dict(zip(keys.tolist(), np.bincount(places, weights=probabilities).tolist(), strict=True))
     check_fit_categories(Counter(keys_of(draws(sampler, n, name)).tolist()), law, name=f"tree gaussian, {name}")
-    monkeypatch.setattr(TreeGaussian, "_is_kept", lambda *_: True)
+    monkeypatch.setattr(sequence_gaussian, "ClassPairs", Lenient)
     counts = Counter(keys_of(draws(sampler, n, name)).tolist())
     observed = [counts[key] for key in law]
     assert sum(observed) < n or chi_square_p_value(observed, list(law.values()), n) < ALPHA
@@ -256,19 +267,11 @@ def test_what_cannot_be_drawn_is_refused(arguments: tuple[Any, ...], error: type
         TreeGaussian(*arguments)
 
 
-def test_the_expected_tries_bound_the_tries_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expected_tries_bound_the_tries_made() -> None:
     sampler = sampler_for("two levels, kept nowhere", seed=3, scale=Fraction(2, 3))
-    tries = 0
-    original = TreeGaussian._is_kept
-
-    def count(self: TreeGaussian, *others: Any) -> bool:
-        nonlocal tries
-        tries += 1
-        return original(self, *others)
-
-    monkeypatch.setattr(TreeGaussian, "_is_kept", count)
     n = 4000
-    draws(sampler, n)
-    # Tries beyond n are geometric with mean expected - 1 at most: Hoeffding's bound at e^-21 on the share kept.
-    assert n / tries >= 1 / sampler.expected_tries - math.sqrt(21 / (2 * tries))
+    pairs = ClassPairs(sampler.classes[1], n, sampler.chunk_pairs, NoiseKey.for_tests("tree gaussian").stream("tries"))
+    kept = sum(sampler._one_try(sampler.kept_sums, pairs, n)[1] for _ in range(n))
+    # Hoeffding's bound at e^-21 on the share kept.
+    assert kept / n >= 1 / sampler.expected_tries - math.sqrt(21 / (2 * n))
     assert sampler.expected_tries > 1.05

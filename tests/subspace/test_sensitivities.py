@@ -16,7 +16,8 @@ from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.lattices.gram_schmidt import gram_schmidt
 from holdfast.research.subspace import Query
-from holdfast.subspace import Invariants, Sensitivities, linear_sensitivities, same_invariants_sensitivities
+from holdfast.research.subspace.spaces import InvariantSpace, linear_sensitivities
+from holdfast.subspace import Sensitivities, same_invariants_sensitivities
 from tests.examples import examples
 
 Rows = list[list[Fraction]]
@@ -31,7 +32,7 @@ def moves(matrix: Rows, neighbours: str) -> Rows:
     return [[a - b for a, b in zip(first, second, strict=True)] for first, second in combinations(columns, 2)]
 
 
-def in_basis_l1(C: Invariants, v: list[Fraction]) -> Fraction:
+def in_basis_l1(C: InvariantSpace, v: list[Fraction]) -> Fraction:
     """An upper end of |Q^T v|_1 for the exact Gram-Schmidt basis that the floats stand for."""
     vectors, denominator = C.space.vectors.numer_denom()
     assert int(denominator) >= 1
@@ -54,7 +55,7 @@ class TestLinear:
     def test_all_four_against_all_pairs(
         self, matrix: Rows, rows: list[list[int]], neighbours: Literal["replace-one", "add-remove"]
     ) -> None:
-        C = Invariants(rows, 3)
+        C = InvariantSpace(rows, 3)
         steps = moves(matrix, neighbours)
         free = [C.space.project(step) for step in steps]
         if not any(map(any, free)):
@@ -74,7 +75,7 @@ class TestLinear:
         assert stated.projected_l2_squared == found.l2_squared
 
     def test_long_numbers_do_not_wrap_around(self) -> None:
-        found = linear_sensitivities([[2**62, -(2**62)], [0, 1]], Invariants([], 2))
+        found = linear_sensitivities([[2**62, -(2**62)], [0, 1]], InvariantSpace([], 2))
         assert (found.l1, found.l2_squared) == (Fraction(2**63 + 1), Fraction(2**126 + 1))
 
     @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ class TestLinear:
     )
     def test_bad_queries(self, matrix: Any, rows: Any, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
-            linear_sensitivities(matrix, Invariants(rows, 2))
+            linear_sensitivities(matrix, InvariantSpace(rows, 2))
 
 
 class TestSameInvariants:
@@ -105,7 +106,7 @@ class TestSameInvariants:
         def unseen(among: str) -> Rows:
             return [m for m in moves(matrix, among) if any(m) and not any(sum(c * x for c, x in zip(r, m, strict=True)) for r in rows)]
 
-        C, steps, replaced = Invariants(rows, 3), unseen(neighbours), unseen("replace-one")
+        C, steps, replaced = InvariantSpace(rows, 3), unseen(neighbours), unseen("replace-one")
         if not steps:
             with pytest.raises((InvalidParameter, NothingLeft), match=r"for nobody|are alike"):
                 same_invariants_sensitivities(matrix, C, neighbours)
@@ -127,11 +128,11 @@ class TestSameInvariants:
     )
     def test_a_promise_for_nobody_is_refused(self, rows: Any, neighbours: Any, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
-            same_invariants_sensitivities([[1, 0], [0, 1]], Invariants(rows), neighbours)
+            same_invariants_sensitivities([[1, 0], [0, 1]], InvariantSpace(rows), neighbours)
 
     def test_columns_that_are_alike(self) -> None:
         with pytest.raises(InvalidParameter, match="All columns of the query are alike"):
-            same_invariants_sensitivities([[1, 1], [2, 2]], Invariants([], 2))
+            same_invariants_sensitivities([[1, 1], [2, 2]], InvariantSpace([], 2))
 
 
 class TestStated:

@@ -55,7 +55,10 @@ from holdfast.lattices.shapes import General, Grid, Levels, OneSum, Shape, Units
 from holdfast.laws.families import Gaussian, L1Laplace, Rounded, Target, free_laplace_variance
 from holdfast.laws.level_gaussian import LevelGaussian
 
-Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+AllCells = tuple[Floats, NDArray[np.bool_], tuple[float, float]]
+"""(variance of each cell, whether one move alone changes it, what is lost to others: if not, and if so)."""
+
 
 ERROR = 1e-8
 """Error of each probability: twice WRAPPED, and far more than rounding."""
@@ -194,8 +197,6 @@ def _rounded_law(axes: tuple[int, ...], epsilon: float) -> Floats | None:
     return found
 
 
-Floats = NDArray[np.float64]
-
 FINE, COARSE = 1e-4, 0.02
 """Errors, as parts of the largest probability: up to the first nothing better is looked for; beyond the second draws tell more."""
 EACH, WHOLE = 64, 512
@@ -331,10 +332,6 @@ def all_cells(target: GaussianTarget, shape: Shape) -> list[tuple[LatticeSum, fl
         (LatticeSum(1, abs(part) * top, flat[part > 0] if part else 1.0), count / shape.size)
         for part, count in zip(known.tolist(), counts.tolist(), strict=True)
     ]
-
-
-AllCells = tuple[Floats, NDArray[np.bool_], tuple[float, float]]
-"""(variance of each cell, whether one move alone changes it, what is lost to others: if not, and if so)."""
 
 
 def _all_of_units(target: LevelGaussian, shape: Units) -> AllCells:

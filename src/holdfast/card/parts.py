@@ -169,7 +169,7 @@ class ConditioningInfo(CardPart):
     gamma: Text = Field(
         description="The promise is for 1 + gamma times the rate, for all tables with the same kept totals within the bounds."
     )
-    basis: Text = Field(description="How gamma is known: equalities, default, moves, listed or gaussian.")
+    basis: Text = Field(description="How gamma is known: equalities, default, moves or gaussian.")
     blocks: Count = Field(description="Parts of the table that are drawn independently.")
     disrupted: Count = Field(description="How many of them have no two tables that one person tells apart: the nearest are further away.")
     destroyed: Count = Field(description="How many of them have one table only, whatever the totals, so that nothing is promised there.")

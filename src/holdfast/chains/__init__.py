@@ -1,6 +1,6 @@
 """Markov chains on the lattice, and couplings that say how far they are from their law."""
 
-from holdfast.chains.assessment import Assessment, assess, pilot, stability
+from holdfast.chains.assessment import Assessment, assess, pilot
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
@@ -29,5 +29,4 @@ __all__ = [
     "kernel_for",
     "meeting_times",
     "pilot",
-    "stability",
 ]

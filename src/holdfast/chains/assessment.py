@@ -270,26 +270,6 @@ def _check_time(nanoseconds: int, limit: int, pairs: int, kernels: Sequence[tupl
         )
 
 
-def stability(
-    kernel: Kernel, lags: Sequence[int], *, pairs: int, most: int, seed: str, workers: int | None = None, progress: Progress | None = None
-) -> list[TotalVariationCurve]:
-    """A curve for each lag, from pairs of its own. Where lags are long enough the curves agree: then the bound does not hang on the lag.
-
-    A lag with censored pairs gives a curve too, which refuses to call its figures a bound.
-    """
-    if not lags:
-        raise InvalidParameter("Stability is looked at over one lag or more. Got none.")
-    return [
-        TotalVariationCurve(meeting_times(kernel, lag=lag, pairs=pairs, most=most, seed=seed, workers=workers, progress=progress))
-        for lag in lags
-    ]
-
-
-def steps_allowed(kernel: Kernel) -> int:
-    """Steps that MAX_MINUTES allow, by the kernel's own rough figure."""
-    return MAX_MINUTES * 60 * 10**9 // kernel.step_nanoseconds
-
-
 def whole_sweeps(steps: int, kernel: Kernel) -> int:
     """The number of steps, rounded up to whole sweeps."""
     return -(-steps // kernel.steps_per_sweep) * kernel.steps_per_sweep

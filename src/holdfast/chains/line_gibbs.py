@@ -13,8 +13,6 @@ two values of F beside the place found; any other word is left to `step`. The er
     tails       a window ends where what follows is below 2^-56
     a norm      sqrt(E) - sqrt(E0) is computed as (E - E0) / (sqrt(E) + sqrt(E0)), with a relative error of 2^-51
 
-Within narrow bounds all points of a line, at most SHORT, are summed one after the other: the sums are off by 2^-43 of themselves.
-
 The fast loops (absolute values of the cells, swaps on one or two axes) know F in closed form: between its four breakpoints the law of a
 swap is flat, then geometric with ratio exp(-2 rate), then with exp(-4 rate). A logarithm proposes the place, a table of powers verifies it.
 What `step` might refuse, a stretch too long to sum or cells near the limit, they leave to it: the band does not change what is refused.
@@ -34,13 +32,13 @@ from numpy.typing import NDArray
 from holdfast.chains import line as line_module
 from holdfast.chains.coupled_line import CoupledLine
 from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
-from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps, check_generates
+from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
-from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.predicates import BAND
-from holdfast.lattices import Lattice, algebra
+from holdfast.lattices import algebra
 from holdfast.randomness import Words
 
 LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
@@ -51,8 +49,6 @@ POWERS = 1 << 18
 """Entries at most of the fast loops' table of powers."""
 WINDOW = 1 << 18
 TABLE = 1 << 16
-SHORT = 1024
-"""Points of a line that are all summed."""
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -86,16 +82,6 @@ class LineGibbs:
             raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
         if isinstance(self.moves, ListedMoves) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
-
-    @classmethod
-    def of_lattice(cls, target: ChainTarget, lattice: Lattice, moves: Moves | None = None) -> LineGibbs:
-        """On this lattice: along the given moves, refused where they do not generate it, or along a basis."""
-        if moves is None:
-            if lattice.dimension == 0:
-                raise NothingLeft("The kept totals fix every cell, so no move is left.")
-            return cls(target, ListedMoves(lattice.basis.T))
-        check_generates(moves, lattice)
-        return cls(target, moves)
 
     def _sees_every_move(self) -> bool:
         """Whether the forms tell all points of the lattice apart."""
@@ -206,7 +192,7 @@ class LineGibbs:
         values = z if self.target.forms is None else self.target.values(z)
         energy = np.zeros(1, dtype=np.int64)
         done = 0
-        compiled = self._compiled_run(z, values, energy, record, every)
+        compiled = self.compiled_run(z, values, energy, record, every)
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             nonlocal done
@@ -242,7 +228,7 @@ class LineGibbs:
         if not self.target.allows(z):
             raise InvalidParameter("The state lies outside the target's bounds. Start from a state within them.")
 
-    def _compiled_run(
+    def compiled_run(
         self, z: State, values: Ints, energy: Ints, record: NDArray[np.int64], every: int
     ) -> Callable[[NDArray[np.uint32], int, int], tuple[int, int, int]]:
         from holdfast.chains import _line_compiled as compiled
@@ -259,14 +245,6 @@ class LineGibbs:
                 )
             return lambda chunk, wanted, done: compiled.run_pairs(
                 chunk, wanted, z, self.move_arrays[2], counts[0], law, self.band, record, every, done, self.quadrant
-            )
-        if self.is_short:
-            from holdfast.chains import _bounded_line_compiled as short
-
-            lists, bounds, room = self.move_arrays[3:], self._bounds, (np.empty(SHORT, dtype=np.int64), np.empty(SHORT))
-            table = np.exp(-rate * np.arange(min(TABLE, math.ceil(64 / rate)) + 1))
-            return lambda chunk, wanted, done: short.run_short(
-                chunk, wanted, z, *lists, *bounds, table, *room, self.band, record, every, done, self.quadrant
             )
         kind, picks, scratch = KINDS[self.target.decay.kind], moves.words_per_pick, self.scratch()
         return lambda chunk, wanted, done: compiled.run_windows(
@@ -297,22 +275,6 @@ class LineGibbs:
         if not plain or not isinstance(moves, Swaps) or 50 / target.decay.rate_double > POWERS - 32:
             return False
         return len(moves.shape) == 1 or (len(moves.shape) == 2 and moves.signs is None)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether every point of a line is summed: absolute values of cells, listed moves of +1 and -1, narrow bounds below or above."""
-        target, moves = self.target, self.moves
-        plain = target.decay.kind == "absolute" and target.forms is None and target.multipliers is None
-        if not plain or not isinstance(moves, ListedMoves) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
-            return False
-        return any(bound is not None and int(abs(bound).max()) <= SHORT // 8 for bound in (target.lower, target.upper))
-
-    @cached_property
-    def _bounds(self) -> tuple[Ints, Ints]:
-        """Bounds of every cell, beyond the limit where there are none."""
-        far = np.full(self.target.cells, 2 * self.limit, dtype=np.int64)
-        lower, upper = self.target.lower, self.target.upper
-        return -far if lower is None else lower.copy(), far if upper is None else upper.copy()
 
     @cached_property
     def powers(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:

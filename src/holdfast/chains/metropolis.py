@@ -40,7 +40,7 @@ from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, 
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import FixedWeights
-from holdfast.lattices import Lattice, Shape, algebra
+from holdfast.lattices import Shape, algebra
 from holdfast.randomness import Words
 
 
@@ -244,14 +244,6 @@ class Metropolis:
         if target.forms is None or (target.lower is not None and target.upper is not None):
             return True
         return len(target.forms) >= self.dimension and algebra.rank(target.values(self.basis)) == self.dimension
-
-    @classmethod
-    def of_lattice(cls, target: ChainTarget, lattice: Lattice, jump_rate: Exact = 1) -> Metropolis:
-        """Along the basis that the Smith form gives: the last columns of V, as in the paper."""
-        if lattice.dimension == 0:
-            return cls(target, np.zeros((lattice.cells, 0), dtype=np.int64))  # refused there
-        columns = algebra.to_numpy(lattice.smith().V)[:, lattice.cells - lattice.dimension :]
-        return cls(target, columns, positive_fraction(jump_rate, "jump_rate"))
 
     @classmethod
     def of_shape(cls, target: ChainTarget, shape: Shape, jump_rate: Exact = 1) -> Metropolis:

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from holdfast.chains.target import LARGEST_ENTRY, Ints
 from holdfast.chains.words_in_steps import pick
-from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge, UnreachableLattice
+from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge
 from holdfast.lattices import algebra
-from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
 from holdfast.lattices.shapes.plain import zero_sum_basis
 from holdfast.randomness import Words
@@ -37,7 +36,6 @@ costs a slow step: above, each place has its own word."""
 LARGEST_CHECK = 4_000_000
 """Entries of a matrix of moves that are checked by exact algebra."""
 FREE_CELLS = 4096
-_SHOWN = 12
 
 
 class Move(NamedTuple):
@@ -195,45 +193,6 @@ MOVES: dict[type[Shape], Callable[[Any], Moves]] = {
     General: _reduced_moves,
     **dict.fromkeys((Free, Whole), lambda shape: ListedMoves(shape.basis().T)),
 }
-
-
-def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> None:
-    """Refuse moves that leave the lattice {z : A z = 0}, or do not generate all of it over the integers.
-
-    Guarantees:  exact integers. The message names a vector of the lattice that no sum of moves gives; of a reduced basis, so a short one.
-    """
-    rows = lattice_or_rows.matrix.toarray() if isinstance(lattice_or_rows, Lattice) else lattice_or_rows
-    matrix = algebra.as_matrix(rows, "the matrix of kept totals")
-    if matrix.ncols() != moves.cells:
-        raise InvalidParameter(f"The moves have {moves.cells} cells, the kept totals {matrix.ncols()}. Give both over the same cells.")
-    generators = algebra.as_matrix(moves.matrix())
-    outside = algebra.to_numpy(generators * matrix.transpose()).any(axis=1)
-    if outside.any():
-        vector = algebra.to_numpy(generators)[int(np.flatnonzero(outside)[0])]
-        raise UnreachableLattice(f"A move changes a kept total: {format_move(vector)}. Leave it out.")
-    basis = algebra.reduced_basis(algebra.kernel_basis(matrix))
-    if algebra.same_lattice(basis, generators.transpose()):
-        return
-    reached = algebra.reduced_basis(generators.transpose())
-    missing = next(vector for vector in algebra.to_numpy(basis).T if not _contains(reached, vector))
-    raise UnreachableLattice(
-        f"The moves do not reach every table with the kept totals: no sum of them gives {format_move(missing)}. Add this move to the list."
-    )
-
-
-def format_move(vector: NDArray[Any]) -> str:
-    """The non-zero entries of a move, such as '+1 at cell 0, -1 at cell 3'."""
-    places = np.flatnonzero(vector)
-    text = ", ".join(f"{int(vector[i]):+d} at cell {i}" for i in places[:_SHOWN])
-    return text if len(places) <= _SHOWN else f"{text} and {len(places) - _SHOWN} further entries"
-
-
-def _contains(basis: Any, vector: NDArray[Any]) -> bool:
-    try:
-        algebra.coordinates(basis, vector)
-    except InvalidParameter:
-        return False
-    return True
 
 
 def _sparse(vector: Ints) -> Move:

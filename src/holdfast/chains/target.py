@@ -12,7 +12,6 @@ two weights starts from two exact integers, and the exponent's only real number 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -93,7 +92,7 @@ class ChainTarget:
     def __post_init__(self) -> None:
         for name, dimensions in (("forms", 2), ("multipliers", 1), ("lower", 1), ("upper", 1)):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _integers(getattr(self, name), dimensions, name))
+                object.__setattr__(self, name, read_integers(getattr(self, name), dimensions, name))
         if self.forms is not None and self.forms.shape[1] != self.cells:
             raise InvalidParameter(f"A form needs one coefficient for each of the {self.cells} cells. Got {self.forms.shape[1]}.")
         if self.multipliers is not None and (len(self.multipliers) != self.terms or (self.multipliers < 1).any()):
@@ -111,20 +110,6 @@ class ChainTarget:
     def gaussian(cls, cells: int, sigma_squared: Exact) -> ChainTarget:
         """exp(-|z|_2^2 / (2 sigma_squared)), the generalized Gaussian law."""
         return cls(Decay("squares", 1 / (2 * positive_fraction(sigma_squared, "sigma_squared"))), cells)
-
-    @classmethod
-    def of_forms(cls, kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> ChainTarget:
-        """exp(-sum_k w_k |f_k z|), exp(-sum_k w_k (f_k z)^2), or exp(-sqrt(sum_k w_k (f_k z)^2)), rational weights w_k > 0."""
-        rows = _integers(forms, 2, "forms")
-        exact = [positive_fraction(w, "weights") for w in weights]
-        scale = Fraction(math.gcd(*(w.numerator for w in exact)), math.lcm(*(w.denominator for w in exact)))
-        rate, factor = scale, 1
-        if kind == "norm":  # sqrt(scale) need not be rational: sqrt(p/q) = (1/q) sqrt(p q), and p q goes into the multipliers
-            rate, factor = Fraction(1, scale.denominator), scale.numerator * scale.denominator
-        multipliers = [int(w / scale) * factor for w in exact]
-        if max(multipliers, default=0) >= LARGEST_ENTRY:
-            raise InvalidParameter("The weights are no multiples below 2^31 of one fraction. Use weights with fewer digits.")
-        return cls(Decay(kind, rate), rows.shape[1], rows, np.array(multipliers, dtype=np.int64))
 
     def within(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> ChainTarget:
         """The same law given lower <= z <= upper."""
@@ -154,7 +139,7 @@ class ChainTarget:
         return (self.lower is None or bool((z >= self.lower).all())) and (self.upper is None or bool((z <= self.upper).all()))
 
 
-def _integers(values: ArrayLike, dimensions: int, name: str) -> Ints:
+def read_integers(values: ArrayLike, dimensions: int, name: str) -> Ints:
     array = np.asarray(values)
     if array.ndim != dimensions or array.dtype.kind not in "iu":
         raise InvalidParameter(f"{name} must be whole numbers in {dimensions} dimension{'s' if dimensions > 1 else ''}. Got {array.dtype}.")

@@ -23,6 +23,8 @@ from holdfast.laws.families import reach
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.samplers.table import AUTO, COUPLING, EXACT
 
+Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class SamplerRequest:
@@ -44,8 +46,6 @@ class SamplerRequest:
 
 EXACT_ONLY = SamplerRequest(AUTO, False, Fraction(1, 1000))
 
-
-Ints = NDArray[np.int64]
 
 IDENTITY_VERSION = 1
 """Changes with the meaning of any field below."""

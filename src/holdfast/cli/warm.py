@@ -19,12 +19,11 @@ from holdfast.samplers.bounded_block import BoundedBlock
 from holdfast.samplers.bounded_classes import COLD_CELLS, BoundedClasses
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.dyadic_gaussian import DyadicGaussian
-from holdfast.samplers.levels_gaussian import LevelsGaussian
+from holdfast.samplers.levels_gaussian import LevelsGaussian, SequentialGaussian
 from holdfast.samplers.nearest_plane import NearestPlane
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
-from holdfast.samplers.sequential_gaussian import SequentialGaussian
 from holdfast.samplers.tree_gaussian import TreeGaussian
 
 

@@ -29,6 +29,11 @@ from holdfast.samplers.protocol import InputSampler
 from holdfast.tables import Table
 from holdfast.tables.columns import COUNT_LIMIT, CellKeySums
 
+logger = logging.getLogger(__name__)
+"""It tells that a draw begins, and nothing of how it goes: times, tries and words are confidential."""
+
+Ints = NDArray[np.int64]
+
 
 def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
     """Return what is published of a task's blocks, one a row. CONFIDENTIAL input."""
@@ -61,10 +66,6 @@ def check_published(channel: Channel, counts: Ints, published: Ints) -> None:
         raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")
 
 
-logger = logging.getLogger(__name__)
-"""It tells that a draw begins, and nothing of how it goes: times, tries and words are confidential."""
-
-Ints = NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (cells done, cells in all)."""
 

@@ -2,19 +2,14 @@
 
 from holdfast.exact.balls import Enclosure
 from holdfast.exact.law import IntegerLaw
-from holdfast.exact.laws import Bernoulli, BernoulliExp, Computable, DiscreteGaussian, DiscreteLaplace, Geometric, Weighted
-from holdfast.exact.uniform import UniformComposition, UniformInteger
+from holdfast.exact.laws import DiscreteGaussian, DiscreteLaplace, Geometric
+from holdfast.exact.uniform import UniformComposition
 
 __all__ = [
-    "Bernoulli",
-    "BernoulliExp",
-    "Computable",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Enclosure",
     "Geometric",
     "IntegerLaw",
     "UniformComposition",
-    "UniformInteger",
-    "Weighted",
 ]

@@ -1,22 +1,15 @@
-"""The named laws: Laplace, Gaussian, geometric, with bounds and tilts; Bernoulli; laws from a list of weights."""
+"""The named laws: Laplace, Gaussian, geometric, with bounds and tilts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Self, cast
 
-from flint import arb
-
 from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import ComputableReal, Enclosure, Real, affine, ball
-from holdfast.exact.law import ArmsLaw, TableLaw
-from holdfast.exact.parameters import Exact, exact_fraction, exact_integer, optional_integer, positive_fraction
+from holdfast.exact.balls import ComputableReal, Enclosure, Real, affine
+from holdfast.exact.law import ArmsLaw
+from holdfast.exact.parameters import Exact, exact_fraction, optional_integer, positive_fraction
 from holdfast.exact.segments import check_reach, gaussian_arms, laplace_arms
-from holdfast.exact.weights import BallSource, ListedSource
-
-MAX_LISTED = 1 << 20
-"""Largest span of a law given point by point."""
 
 
 class DiscreteLaplace(ArmsLaw):
@@ -117,87 +110,6 @@ class DiscreteGaussian(ArmsLaw):
         if whole and not self.tilt and self.lower is None and self.upper is None:
             upper = min(upper, self.sigma_squared)  # [CKS20]: sub-Gaussian with proxy sigma, so the variance is at most its square
         return Enclosure(lower, upper)
-
-
-class Weighted(TableLaw):
-    """A law from explicit rational weights.
-
-    Law:         P[X = k] = weight of k / sum of weights; points not named have weight 0.
-    Given:       weights >= 0, not all zero, on a span of at most 2^20.
-    Guarantees:  exact draws; all thresholds are exact rationals.
-    """
-
-    def __init__(self, weights: Mapping[int, Exact]) -> None:
-        listed = {exact_integer(k, "a point"): exact_fraction(weight, f"the weight of {k}") for k, weight in weights.items()}
-        if not listed or not any(listed.values()):
-            raise InvalidParameter("The weights must not all be zero. Give at least one positive weight.")
-        negative = [k for k, weight in listed.items() if weight < 0]
-        if negative:
-            raise InvalidParameter(f"Weights must be zero or more. The weight of {negative[0]} is negative.")
-        points = sorted(k for k, weight in listed.items() if weight > 0)
-        first, last = points[0], points[-1]
-        if last - first >= MAX_LISTED:
-            raise InvalidParameter(f"The points span more than {MAX_LISTED} integers. Draw an index into your list of points instead.")
-        source = ListedSource(first, [listed.get(k, Fraction(0)) for k in range(first, last + 1)])
-        super().__init__(source, weights=tuple((k, listed[k]) for k in points))
-
-
-class Computable(TableLaw):
-    """A law from computable weights on finitely many integers.
-
-    Law:         P[X = k] = weight(k) / sum of weights, first <= k <= last.
-    Given:       `weight(k)` returns a ball (flint.arb) of a number >= 0 that shrinks as flint's precision grows; `name` is the
-                 stream's label.
-    Guarantees:  exact draws.
-    """
-
-    def __init__(self, name: str, first: int, last: int, weight: Callable[[int], arb]) -> None:
-        first, last = exact_integer(first, "first"), exact_integer(last, "last")
-        if not 0 <= last - first < MAX_LISTED:
-            raise InvalidParameter(f"last must be at least first and at most {MAX_LISTED - 1} above it.")
-        super().__init__(BallSource(first, last, weight), name=name, first=first, last=last)
-
-    # Two functions cannot be compared: a law of this kind equals only itself, whatever its name, so that samplers are never mixed up.
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-class Bernoulli(TableLaw):
-    """A coin.
-
-    Law:         P[X = 1] = probability, P[X = 0] = 1 - probability.
-    Given:       0 <= probability <= 1, exact.
-    Guarantees:  exact draws.
-    """
-
-    def __init__(self, probability: Exact) -> None:
-        self.probability = exact_fraction(probability, "probability")
-        if not 0 <= self.probability <= 1:
-            raise InvalidParameter(f"probability must lie between 0 and 1. Got {self.probability}.")
-        super().__init__(ListedSource(0, [1 - self.probability, self.probability]), probability=self.probability)
-
-
-class BernoulliExp(TableLaw):
-    """A coin that falls with an exponential probability.
-
-    Law:         P[X = 1] = exp(-gamma), P[X = 0] = 1 - exp(-gamma).
-    Given:       gamma >= 0, exact.
-    Guarantees:  exact draws.
-    Reference:   [CKS20] Algorithm 2 is the slow oracle.
-    """
-
-    def __init__(self, gamma: Exact) -> None:
-        self.gamma = exact_fraction(gamma, "gamma")
-        if self.gamma < 0:
-            raise InvalidParameter(f"gamma must be zero or more. Got {self.gamma}.")
-
-        def weight(k: int) -> arb:
-            return (-ball(self.gamma)).exp() if k == 1 else -(-ball(self.gamma)).expm1()
-
-        super().__init__(BallSource(0, 1, weight), gamma=self.gamma)
 
 
 def _center(center: Exact | ComputableReal) -> Real:

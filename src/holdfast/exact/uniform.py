@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import Enclosure
-from holdfast.exact.law import IntegerLaw, Sampler, check_memory, law_words
+from holdfast.exact.law import Sampler, check_memory, law_words
 from holdfast.exact.parameters import exact_integer, sample_size
 from holdfast.randomness import NoiseKey, Words
-
-
-class UniformInteger(IntegerLaw):
-    """A uniform integer.
-
-    Law:         P[X = k] = 1 / (upper - lower + 1), lower <= k <= upper.
-    Guarantees:  exact: a word in the incomplete last round of the range is thrown away.
-    """
-
-    def __init__(self, lower: int, upper: int) -> None:
-        self.lower, self.upper = exact_integer(lower, "lower"), exact_integer(upper, "upper")
-        if self.lower > self.upper:
-            raise InvalidParameter(f"lower must not exceed upper. Got lower={self.lower}, upper={self.upper}.")
-        self.size = self.upper - self.lower + 1
-        super().__init__(lower=self.lower, upper=self.upper)
-
-    def _prepare(self) -> Sampler:
-        return UniformSampler(self.lower, self.size)
-
-    def pmf_bounds(self, k: int) -> Enclosure:
-        inside = self.lower <= exact_integer(k, "k") <= self.upper
-        chance = Fraction(1, self.size) if inside else Fraction(0)
-        return Enclosure(chance, chance)
-
-    def tail_bounds(self, k: int) -> Enclosure:
-        chance = Fraction(min(max(self.upper - exact_integer(k, "k") + 1, 0), self.size), self.size)
-        return Enclosure(chance, chance)
-
-    def mean_bounds(self) -> Enclosure:
-        mean = Fraction(self.lower + self.upper, 2)
-        return Enclosure(mean, mean)
-
-    def variance_bounds(self) -> Enclosure:
-        variance = Fraction(self.size**2 - 1, 12)
-        return Enclosure(variance, variance)
 
 
 class UniformSampler(Sampler):

@@ -25,13 +25,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals, InvalidParameter, NoTableWithin
-from holdfast.exposure.facts import ExposedAlone, Why
+from holdfast.exposure.facts import ExposedAlone
 from holdfast.invariants.rows import Kept, LinearRows, RowFamily
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities
@@ -39,6 +39,8 @@ from holdfast.lattices.lattice import Lattice
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
+
+Ints = NDArray[np.int64]
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -138,15 +140,13 @@ def _whole_slices(blocks: Blocks, zero: Bools) -> Bools:
     return out
 
 
-Ints = NDArray[np.int64]
-
 MAX_ROUNDS = 50
 _UNBOUNDED = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class Exposure:
-    """What is published exactly or nearly so."""
+    """What is published exactly."""
 
     universe: Universe
     fixed: Ints
@@ -158,10 +158,6 @@ class Exposure:
     """Cells fixed by identities alone, or 0 by them since counts are not negative: known of every data set, and so exposed by nothing."""
     complete: bool
     """False where the kept totals link too many cells to look for all that they fix."""
-    nearly: int
-    """Width of an interval up to which a cell counts as nearly pinned."""
-    small: tuple[tuple[str, int], ...]
-    """Kept totals of 0, 1, 2 and others below the threshold, by name."""
     values_open: bool = False
     """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
     bounded: bool = False
@@ -179,32 +175,8 @@ class Exposure:
             return np.zeros(0, dtype=np.int64)
         return self._not_yet_told(self.lower == self.upper)
 
-    @property
-    def nearly_pinned(self) -> Ints:
-        """Cells known to within `nearly`, but not exactly."""
-        if self.lower is None or self.upper is None:
-            return np.zeros(0, dtype=np.int64)
-        width = self.upper - self.lower
-        return self._not_yet_told((width > 0) & (width <= self.nearly))
-
     def _not_yet_told(self, mask: NDArray[np.bool_]) -> Ints:
         return np.setdiff1d(np.flatnonzero(mask), np.concatenate([self.fixed, self.known]))
-
-    def frame(self) -> Any:
-        """One row for each exposed cell or small total, as a pyarrow.Table: what, name, at_least, at_most, why (a value of `Why`)."""
-        import pyarrow as pa
-
-        reasons = ((self.fixed, Why.FIXED), (self.cells_exposed_by_totals, Why.PINNED), (self.nearly_pinned, Why.NEARLY_PINNED))
-        rows: list[tuple[Any, ...]] = [
-            ("cell", self.universe.cell_name(int(cell)), *self._bounds(int(cell)), why) for cells, why in reasons for cell in cells
-        ]
-        rows += [("kept total", name, value, value, Why.SMALL_TOTAL) for name, value in self.small]
-        if not self.complete:
-            rows.append(("note", "", None, None, Why.SEARCH_CUT))
-        names = ("what", "name", "at_least", "at_most", "why")
-        types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-        return pa.table({name: pa.array(list(column), type=kind) for name, column, kind in zip(names, columns, types, strict=True)})
 
     def facts(self) -> ExposedAlone:
         """How many cells are published exactly, and why."""
@@ -217,12 +189,6 @@ class Exposure:
             self.bounded,
         )
 
-    def _bounds(self, cell: int) -> tuple[int | None, int | None]:
-        """What the totals reveal about a cell; None if they were not given or no bound was found."""
-        if self.lower is None or self.upper is None or self.upper[cell] >= _UNBOUNDED:
-            return None, None
-        return int(self.lower[cell]), int(self.upper[cell])
-
 
 def exposure(
     lattice: Lattice,
@@ -230,8 +196,6 @@ def exposure(
     totals: Sequence[Ints] | None = None,
     *,
     bounds: Inequalities | None = None,
-    nearly: int = 2,
-    threshold: int = 10,
 ) -> Exposure:
     """What these kept rows expose; with `totals` (as published, one array for each entry of `kept.rows`) also what the values pin.
 
@@ -247,20 +211,14 @@ def exposure(
     fixed, complete = np.setdiff1d(lattice.exposed_cells, known), lattice.blocks.finest
     if totals is None:
         values_open = any(rows.kind == "kept" for rows in kept.rows)
-        return Exposure(kept.universe, fixed, None, None, known, complete, nearly, (), values_open)
+        return Exposure(kept.universe, fixed, None, None, known, complete, values_open)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every constraint (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     known = np.union1d(known, known_by_identities(kept, totals)[1])
     lower, upper = _bounds(kept, totals)
-    small = [
-        (rows.name(int(row)), int(given[row]))
-        for rows, given in zip(kept.rows, totals, strict=True)
-        if rows.kind == "kept"
-        for row in np.flatnonzero(np.asarray(given) < threshold)
-    ]
-    found = Exposure(kept.universe, fixed, lower, upper, known, complete, nearly, tuple(small))
+    found = Exposure(kept.universe, fixed, lower, upper, known, complete)
     if bounds is None:
         return found
     lower, upper = _bounds(kept, totals, bounds)

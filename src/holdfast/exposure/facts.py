@@ -13,20 +13,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Why(StrEnum):
-    """Why a row is in the table of exposed cells."""
-
-    FIXED = "fixed"
-    """The kept totals determine this cell."""
-    PINNED = "pinned"
-    """The published totals leave one value, since counts are not negative."""
-    NEARLY_PINNED = "nearly pinned"
-    """The published totals leave a short interval."""
-    SMALL_TOTAL = "small total"
-    SEARCH_CUT = "search cut"
-    """Too many cells are linked to look for all that are fixed."""
-
-
 class Obstacle(StrEnum):
     """Why tables cannot be laid over one another, so that nothing is known of what they expose together."""
 

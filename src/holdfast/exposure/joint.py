@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
-__all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "differences", "joint_exposure"]
+__all__ = ["ExposedCells", "JointExposure", "LearnedTotals", "PublishedTotals", "joint_exposure"]
 
 MAX_NAMES = 3
 """New cells that are named; the others are counted."""
@@ -148,12 +147,6 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
         crossed=_own_columns(sides),
     )
     return JointExposure(facts, refinement, _joint_kept(sides, refinement), fixed, pinned)
-
-
-def differences(old: PublishedTotals, new: PublishedTotals) -> list[tuple[str, int, int]]:
-    """(name, old total, new total) of every kept total that both releases state and that changed: a revision exposes these changes too."""
-    before, after = _named_values(old), _named_values(new)
-    return [(name, before[name], value) for name, value in after.items() if name in before and before[name] != value]
 
 
 # Rows over the refinement, and which sums of cells they fix.
@@ -406,25 +399,6 @@ def _carry_totals(side: _Side, rows: RowFamily, group: Ints, total: Ints) -> lis
     own[usable] = compact
     none = np.zeros((len(present), 0), dtype=np.int32)
     return [(RowFamily(rows.constraint, rows.kind, own, len(present), (), none, side.release.universe), sums[present])]
-
-
-def _named_values(release: PublishedTotals) -> dict[str, int]:
-    """The kept totals by name; of constraints with equal names the later ones are numbered."""
-    kept = compile_rows(release.universe, release.constraints)
-    values = _values(release, kept)
-    if any(given is None for given, rows in zip(values, kept.rows, strict=True) if rows.kind == "kept"):
-        raise InvalidParameter(f"The kept totals of release {release.name!r} are not known. Give their values as published.")
-    out: dict[str, int] = {}
-    for rows, given in zip(kept.rows, values, strict=True):
-        if rows.kind != "kept" or given is None:
-            continue
-        for row, value in enumerate(given.tolist()):
-            name, times = rows.name(row), 1
-            while name in out:
-                times += 1
-                name = f"{rows.name(row)} ({times})"
-            out[name] = value
-    return out
 
 
 # In short.

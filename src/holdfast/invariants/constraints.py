@@ -27,6 +27,8 @@ from holdfast.tables.universe import Universe
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+Ints = NDArray[np.int64]
+
 Kind: TypeAlias = Literal["kept", "identity"]
 Values: TypeAlias = tuple[int, ...] | int | None
 """What sums are declared to be: one number for each, or one for all of them."""
@@ -270,9 +272,6 @@ def _check_codes(codes: Sequence[str], what: str) -> None:
         raise InvalidConstraint(f"{what} must all be texts: codes are never numbers. Write '01', not 1.")
     if len(set(codes)) < len(codes):
         raise InvalidConstraint(f"{what} name a code twice. Name each once.")
-
-
-Ints = NDArray[np.int64]
 
 
 def groupings(universe: Universe, names: Sequence[str], what: str, given: Sequence[Grouping] = ()) -> tuple[Grouping, ...]:

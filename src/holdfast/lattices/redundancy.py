@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.errors import ContradictingTotals
 from holdfast.invariants.rows import Kept, RowFamily
@@ -17,8 +16,6 @@ from holdfast.lattices.blocks import Block, Blocks
 from holdfast.lattices.columns import distinct_columns
 from holdfast.lattices.reduction import Reduced
 from holdfast.lattices.shapes import Grid
-
-Ints = NDArray[np.int64]
 
 MOST_ROWS = 500
 """Rows up to which dependence is decided exactly; beyond, nesting and grids are looked at."""

@@ -35,18 +35,7 @@ from holdfast.exact.formatting import format_amount
 from holdfast.ledger.chain import BEFORE, Event, read_head, states_in
 from holdfast.ledger.releases import Overlaps, ReleaseFacts, Reservation
 from holdfast.ledger.units import EXAMPLE, Units
-from holdfast.ledger.values import (
-    UNCOUNTED,
-    Balance,
-    Charge,
-    Currency,
-    Grant,
-    State,
-    TakenBack,
-    largest_rho,
-    name_of,
-    text_of,
-)
+from holdfast.ledger.values import UNCOUNTED, Balance, Charge, Currency, Grant, State, TakenBack, largest_rho, name_of, text_of
 from holdfast.privacy.conversions import zcdp_epsilon
 
 

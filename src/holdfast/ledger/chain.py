@@ -21,10 +21,7 @@ from typing import Any, NewType, cast
 from holdfast.display import Json, read_as
 from holdfast.errors import InvalidParameter, LedgerBroken
 from holdfast.ledger.releases import ReleaseFacts
-from holdfast.ledger.values import (
-    Charge,
-    State,
-)
+from holdfast.ledger.values import Charge, State
 
 COLUMNS = ("seq", "ledger", "time", "kind", "dataset", "release_id", "payload", "salt", "previous", "hash")
 """Columns of an event as stored; `payload` is canonical JSON, and its very text is hashed."""

@@ -31,6 +31,8 @@ from pathlib import Path
 from holdfast.errors import NoWitness
 from holdfast.ledger.chain import LedgerId
 
+logger = logging.getLogger(__name__)
+
 
 def sync_folder(folder: Path) -> None:
     """Write the names in a folder to disk: from here on they outlast a loss of power."""
@@ -40,8 +42,6 @@ def sync_folder(folder: Path) -> None:
     finally:
         os.close(handle)
 
-
-logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 60.0
 """How long a process waits for another one before it gives up; a mark is written in milliseconds."""

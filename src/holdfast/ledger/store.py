@@ -21,16 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from holdfast.errors import InvalidParameter, LedgerBroken, LedgerProblem
 from holdfast.ledger.chain import COLUMNS
-from holdfast.ledger.server import (
-    begin_server,
-    enter_schema,
-    find_foreign,
-    making_tables,
-    open_server,
-    read_shape,
-    schema_of,
-    table_names,
-)
+from holdfast.ledger.server import begin_server, enter_schema, find_foreign, making_tables, open_server, read_shape, schema_of, table_names
 from holdfast.ledger.sqlite_files import connect
 
 if TYPE_CHECKING:

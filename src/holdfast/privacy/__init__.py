@@ -1,7 +1,4 @@
-"""What is promised: guarantees, conversions between kinds, calibration, and the best composition of equal promises.
-
-What several promises come to together beyond that is `holdfast.research.accounting`.
-"""
+"""What is promised: guarantees, conversions between kinds, calibration, and the best composition of equal promises."""
 
 from __future__ import annotations
 
@@ -14,9 +11,6 @@ from holdfast.privacy.conversions import (
     discrete_gaussian_delta_bounds,
     zcdp_delta,
     zcdp_delta_bounds,
-    zcdp_delta_closed_form,
-    zcdp_delta_intermediate,
-    zcdp_delta_standard,
     zcdp_epsilon,
     zcdp_epsilon_bounds,
 )
@@ -52,9 +46,6 @@ __all__ = [
     "tight_sigma_squared",
     "zcdp_delta",
     "zcdp_delta_bounds",
-    "zcdp_delta_closed_form",
-    "zcdp_delta_intermediate",
-    "zcdp_delta_standard",
     "zcdp_epsilon",
     "zcdp_epsilon_bounds",
 ]

@@ -7,12 +7,11 @@ bounded for all tables within the bounds and for all totals at once, so nothing 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -22,15 +21,12 @@ from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED
-from holdfast.privacy.conditioning_fibres import fibre_of
 
 BITS = 128
 STEPS = 10_000
 """The rate is found as a multiple of epsilon / STEPS: a short number to print, and no more than .02 % below the best."""
-LISTED_STEPS = 1000
-"""The same where every try lists a fibre."""
 
-Basis: TypeAlias = Literal["equalities", "moves", "listed", "default"]
+Basis: TypeAlias = Literal["equalities", "moves", "default"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class BestRate:
     """rate: of the noise, on the safe side. one_plus_gamma: epsilon / rate, which bounds 1 + gamma at this rate for every block.
 
     basis: what bounds the block that decides. "equalities": there are no inequalities. "moves": along the moves of the lattice, for all
-    totals. "listed": all tables with the declared totals were listed. "default": gamma is 1.
+    totals. "default": gamma is 1.
     """
 
     rate: Fraction
@@ -46,26 +42,21 @@ class BestRate:
     basis: Basis
 
 
-def best_rate(shapes: Iterable[Shape], epsilon: Fraction, totals: Mapping[Bounded, Collection[tuple[int, ...]]] | None = None) -> BestRate:
+def best_rate(shapes: Iterable[Shape], epsilon: Fraction) -> BestRate:
     """The largest rate found at which the conditioned Laplace law keeps epsilon per unit of l1 distance.
 
-    Given:       the shapes of all blocks. `totals` where the kept totals are declared or published: for a shape, those of all its blocks,
-                 in the order of `Shape.kept_rows`; small blocks are then listed. They must be public, and what is drawn depends on them.
-    Guarantees:  for every table within the bounds, whatever its totals (of listed blocks: with those totals), any other such table with
-                 the same totals at l1 distance d, and every output: the logarithm of the ratio of probabilities is epsilon d at most.
-                 Certified; between epsilon / 2 and epsilon.
-    Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T74], [theory T79]
+    Given:       the shapes of all blocks.
+    Guarantees:  for every table within the bounds, whatever its totals, any other such table with the same totals at l1 distance d, and
+                 every output: the logarithm of the ratio of probabilities is epsilon d at most. Certified; between epsilon / 2 and epsilon.
+                 What a block keeps at one rate it keeps at every lower one ([theory T74] (c)).
+    Reference:   [theory R12], [theory T70], [theory T72], [theory T73], [theory T79]
     """
-    growths = {_growth(shape, (totals or {}).get(shape, ())) for shape in map(Bounded.of, shapes)}
-    found = BestRate(epsilon, Fraction(1), "equalities")
-    failing = growths
-    while failing:  # a listed block may keep epsilon at one rate and not at a lower one: all are checked at the one that is returned
-        found = min(
-            (_largest(growth, epsilon, found.rate) for growth in failing),
-            key=lambda best: (best.rate, best.basis == "equalities", best.basis),
-        )
-        failing = {growth for growth in growths if not _keeps(growth, found.rate, epsilon)}
-    return found
+    growths = {_growth(shape) for shape in map(Bounded.of, shapes)}
+    return min(
+        (_largest(growth, epsilon) for growth in growths),
+        key=lambda best: (best.rate, best.basis == "equalities", best.basis),
+        default=BestRate(epsilon, Fraction(1), "equalities"),
+    )
 
 
 def gamma_bound(shape: Shape, rate: Fraction) -> Fraction:
@@ -77,7 +68,6 @@ class _Growth(ABC):
     """How the normaliser of a block grows, with what says so. Values: equal ones are found once."""
 
     basis: Basis = "moves"
-    steps: ClassVar[int] = STEPS
 
     @abstractmethod
     def excess(self, rate: Fraction) -> Fraction:
@@ -136,29 +126,13 @@ class _Line(_Growth):
             return enclosure((1 + q - q * q).log() / self.length).upper
 
 
-@dataclass(frozen=True)
-class _Listed(_Growth):
-    """All tables with the declared totals, and what holds for all totals. [theory T74]"""
-
-    shape: Bounded
-    totals: frozenset[tuple[int, ...]]
-    basis = "listed"
-    steps = LISTED_STEPS
-
-    def excess(self, rate: Fraction) -> Fraction:
-        listed = max(fibre_of(self.shape, totals).excess(rate) for totals in self.totals)
-        return min(listed, _growth(self.shape).excess(rate))
-
-
-def _growth(shape: Bounded, totals: Collection[tuple[int, ...]] = ()) -> _Growth:
+def _growth(shape: Bounded) -> _Growth:
     base = shape.shape
     if not shape.has_bounds or base.is_pinned:
         return _Constant(0, "equalities")
     folds = _folds(shape)
     if ((base.is_free and not shape.rows) or folds is not None) and _is_binary(shape):
         return _Constant(0, "moves")
-    if totals and all(fibre_of(shape, values).is_listed for values in totals):
-        return _Listed(shape, frozenset(totals))
     if shape.dimension == 1 and base.is_listed:
         return _Line(int(np.abs(shape.basis()).sum()))
     if folds == 1 and _is_one_sided(shape):
@@ -174,15 +148,15 @@ def _keeps(growth: _Growth, rate: Fraction, epsilon: Fraction) -> bool:
     return 2 * rate <= epsilon or rate + growth.excess(rate) <= epsilon
 
 
-def _largest(growth: _Growth, epsilon: Fraction, most: Fraction) -> BestRate:
-    """Up to `most`, by bisection; whatever it meets, the rate it returns was checked."""
-    if _keeps(growth, most, epsilon):
-        return BestRate(most, epsilon / most, growth.basis)
-    low, high = growth.steps // 2, math.ceil(growth.steps * most / epsilon)
+def _largest(growth: _Growth, epsilon: Fraction) -> BestRate:
+    """By bisection; whatever it meets, the rate it returns was checked."""
+    if _keeps(growth, epsilon, epsilon):
+        return BestRate(epsilon, Fraction(1), growth.basis)
+    low, high = STEPS // 2, STEPS
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _keeps(growth, epsilon * middle / growth.steps, epsilon) else (low, middle)
-    rate = epsilon * low / growth.steps
+        low, high = (middle, high) if _keeps(growth, epsilon * middle / STEPS, epsilon) else (low, middle)
+    rate = epsilon * low / STEPS
     return BestRate(rate, epsilon / rate, growth.basis)
 
 
@@ -254,12 +228,11 @@ class Neighbourhood:
     status: Literal["exact", "lower bound"]
 
 
-def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighbourhood:
+def neighbourhood(shape: Shape) -> Neighbourhood:
     """What is left of one person's neighbourhood in a block, from public facts.
 
-    Given:       the kept totals of the block, in the order of `Shape.kept_rows`, where they are public. One person changes one cell of a
-                 block under no kept sum by 1, and else moves from one cell to another, which is 2.
-    Guarantees:  see Neighbourhood; exact for one sum and for cells under none, for other bounded blocks where their tables can be listed.
+    Given:       one person changes one cell of a block under no kept sum by 1, and else moves from one cell to another, which is 2.
+    Guarantees:  see Neighbourhood; exact for cells under no kept sum.
     Reference:   [theory T77]
     """
     shape = Bounded.of(shape)
@@ -274,23 +247,4 @@ def neighbourhood(shape: Shape, totals: tuple[int, ...] | None = None) -> Neighb
     if base.is_free and not shape.rows:  # no totals to know
         can_move = bool((shape.lower_cells() < shape.upper_cells()).any())
         return Neighbourhood("kept", 1, "exact") if can_move else Neighbourhood("destroyed", None, "exact")
-    if totals is not None:
-        if base.is_one_sum and not shape.rows:
-            return Neighbourhood("kept", 2, "exact") if _sum_can_move(shape, totals[0]) else Neighbourhood("destroyed", None, "exact")
-        fibre = fibre_of(shape, totals)
-        if fibre.is_listed:
-            smallest = fibre.smallest
-            return Neighbourhood("destroyed" if smallest is None else "disrupted" if smallest > person else "kept", smallest, "exact")
     return Neighbourhood("disrupted" if shortest.value > person else "not known", shortest.value, "lower bound")
-
-
-def _sum_can_move(shape: Bounded, total: int) -> bool:
-    """Whether one sum has two tables: two cells that are not fixed, and a total strictly between its ends."""
-    ends = [
-        sorted((sign * low, sign * high))
-        for sign, low, high in zip(shape.kept_rows()[0].tolist(), shape.lower_cells().tolist(), shape.upper_cells().tolist(), strict=True)
-    ]
-    loose = [(low, high) for low, high in ends if low < high]
-    above = -math.inf if any(low <= -UNBOUNDED for low, _ in loose) else sum(low for low, _ in ends)
-    below = math.inf if any(high >= UNBOUNDED for _, high in loose) else sum(high for _, high in ends)
-    return len(loose) > 1 and above < total < below

@@ -59,7 +59,7 @@ def zcdp_delta_bounds(rho: Exact, epsilon: Exact) -> Enclosure:
     rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
     rate, cost = clamp_to_float(rho), clamp_to_float(epsilon) if epsilon else 0.0
     a, t, b = root(lambda t: (1 + 2 * t) * rate - cost - math.log1p(1 / t))
-    upper = _narrow(lambda: _log_delta(t, rho, epsilon)).upper
+    upper = narrow(lambda: _log_delta(t, rho, epsilon)).upper
     with precision(PRECISIONS[1]):
         slope = _delta_slope(a, rho, epsilon)
         rises = _delta_slope(b, rho, epsilon) > 0
@@ -84,7 +84,7 @@ def zcdp_epsilon_bounds(rho: Exact, delta: Exact) -> Enclosure:
     rho, delta = budget(rho, "rho"), probability(delta, "delta")
     rate, log_inverse = clamp_to_float(rho), -log_of(delta)
     a, t, b = root(lambda t: t * t * rate + math.log1p(t) - log_inverse)
-    upper = _narrow(lambda: _epsilon(t, rho, delta)).upper
+    upper = narrow(lambda: _epsilon(t, rho, delta)).upper
     with precision(PRECISIONS[1]):
         slope = _epsilon_slope(a, rho, delta)
         rises = _epsilon_slope(b, rho, delta) > 0 and _left_over(b, delta) > 0
@@ -92,51 +92,6 @@ def zcdp_epsilon_bounds(rho: Exact, delta: Exact) -> Enclosure:
         lower = enclosure(bound).lower if slope < 0 and rises and bound.is_finite() else Fraction(0)
     # Where the formula gives a negative epsilon, 0 is valid: g falls as epsilon grows.
     return Enclosure(max(lower, Fraction(0)), max(upper, Fraction(0)))
-
-
-def zcdp_delta_closed_form(rho: Exact, epsilon: Exact) -> float:
-    """The second form of Proposition 7, with (1 - 1/alpha)^alpha replaced by 1/e: a little larger, and its best order is known.
-
-    Law:         e^(t ((1 + t) rho - epsilon) - 1) / t at t = (epsilon - rho + sqrt((epsilon - rho)^2 + 8 rho)) / (4 rho), where
-                 2 rho t^2 + (rho - epsilon) t = 1 makes the derivative vanish. Any t is valid, so this one is.
-    Guarantees:  valid, rounded up, at most 1; never below the true value of the first form.
-    Reference:   [CKS20] Proposition 7, right-hand side of (1).
-    """
-    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
-
-    def log_delta() -> arb:
-        rate, gap = ball(rho), ball(epsilon - rho)
-        size = (gap * gap + 8 * rate).sqrt()
-        t = (gap + size) / (4 * rate) if epsilon >= rho else 2 / (size - gap)  # the same number; no difference of near numbers
-        return t * ((1 + t) * rate - ball(epsilon)) - 1 - t.log()
-
-    return _up_to_one(log_delta)
-
-
-def zcdp_delta_standard(rho: Exact, epsilon: Exact) -> float:
-    """exp(-(epsilon - rho)^2 / (4 rho)) where epsilon >= rho, else 1: the bound most papers use, for comparison.
-
-    Guarantees:  valid, rounded up.
-    Reference:   [CKS20] section 2.3; Bun and Steinke 2016, Proposition 1.3.
-    """
-    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
-    return 1.0 if epsilon < rho else _up_to_one(lambda: -ball((epsilon - rho) ** 2 / (4 * rho)))
-
-
-def zcdp_delta_intermediate(rho: Exact, epsilon: Exact) -> float:
-    """2 sqrt(pi rho) e^epsilon P[X > (epsilon + rho) / sqrt(2 rho)], X a standard normal, where epsilon >= rho, else 1.
-
-    Guarantees:  valid, rounded up. The integral of e^(epsilon - z) P[loss > z] over z > epsilon with the standard bound of the
-                 probability, which holds from z = rho on: so it is not used below.
-    Reference:   [CKS20] section 2.3; Bun and Steinke 2016.
-    """
-    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
-
-    def log_delta() -> arb:
-        rate = ball(rho)
-        return (arb.pi() * rate).log() / 2 + ball(epsilon) + (ball(epsilon + rho) / (2 * rate.sqrt())).erfc().log()
-
-    return 1.0 if epsilon < rho else _up_to_one(log_delta)
 
 
 def discrete_gaussian_delta(sigma_squared: Exact, epsilon: Exact, sensitivity: int) -> float:
@@ -197,25 +152,7 @@ def log_of(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
 
 
-def short_up(value: Fraction) -> Fraction:
-    """The number itself, or one of 256 bits at or above it where its denominator is long.
-
-    Sums of many rationals grow longer than what `exact_fraction` lets a user write.
-    """
-    if value.denominator.bit_length() <= 1000:
-        return value
-    places = max(0, value.denominator.bit_length() - value.numerator.bit_length() + 256)
-    return Fraction(math.ceil(value * 2**places), 2**places)
-
-
-def _up_to_one(log_delta: Callable[[], arb]) -> float:
-    """e to this number, rounded up, or 1 where that is less."""
-    upper = min(_narrow(log_delta).upper, Fraction(0))
-    with precision(PRECISIONS[0]):
-        return min(enclosure(ball(upper).exp()).up(), 1.0)
-
-
-def _narrow(value: Callable[[], arb]) -> Enclosure:
+def narrow(value: Callable[[], arb]) -> Enclosure:
     """Enclose a number, raising the precision until the ball is narrow against 1 or against itself; the last one tried if it never is."""
     found, _ = enclose_until(value, PRECISIONS, lambda it: it.upper - it.lower <= NARROW * max(Fraction(1), abs(it.upper)))
     if found is None:

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from holdfast.publication.tables import Publications
     from holdfast.randomness import NoiseKey
 
+logger = logging.getLogger(__name__)
+
 MAX_CHANGED = 100
 """Changed totals of a revision that are listed; all are counted."""
 
@@ -141,8 +143,6 @@ def compare_revision(earlier: str, before: Iterable[KeptRow], now: Iterable[Kept
     totals = tuple(f"{n}: {old} before, {new} now" for n, old, new in changed[:MAX_CHANGED])
     return Revision(of=earlier, changed=len(changed), totals=totals)
 
-
-logger = logging.getLogger(__name__)
 
 SD_COLUMN = "standard_deviation"
 EXPOSED_COLUMN = "exposed"

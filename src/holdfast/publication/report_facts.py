@@ -49,6 +49,9 @@ from holdfast.tables import Universe
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 CELLS = 4_000
 """About so many cell draws a picture: few enough that a small release never loads the compiled loops."""
 MOST = 3
@@ -122,8 +125,6 @@ def _simulate_law(drawing: Drawing, shape: Shape, sampler: BlockSampler) -> Nois
     return NoiseLawFacts(sampler.cells, law, draws.size, errors)
 
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Ends = tuple[float | None, float | None]
 
 CONFIDENCE = 0.95

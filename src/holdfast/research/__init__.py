@@ -8,6 +8,7 @@ accounting   what several promises come to together
 baselines    what others do instead of keeping totals
 analysis     what published tables say of true counts, under a prior
 chains       chains within bounds, and how fast those of a release come to their law
+laws         laws on the integers that no release draws
 synth        made-up populations
 oracles      the papers' own samplers, slow and plain
 figures      figures of [SC22] as data
@@ -22,7 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.research import accounting, analysis, attacks, baselines, chains, figures, oracles, subspace
+    from holdfast.research import accounting, analysis, attacks, baselines, chains, figures, laws, oracles, subspace, synth
     from holdfast.research.analysis import posterior, priors, simulate
     from holdfast.research.subspace import CorrelatedGaussian, Extended, KNorm, Projected, floating_answer, floating_form, shaped_query
 
@@ -39,12 +40,14 @@ __all__ = [
     "figures",
     "floating_answer",
     "floating_form",
+    "laws",
     "oracles",
     "posterior",
     "priors",
     "shaped_query",
     "simulate",
     "subspace",
+    "synth",
 ]
 
 _HOME = {

@@ -2,64 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from holdfast.exact._loop_compiled import loop
-from holdfast.samplers._shared_compiled import WIDTH, nearest
-
-DONE, NEED_PAIRS, OPEN_PAIR = 0, 1, 2
-# Places in `state`: parts already drawn, their sum, the next pair, and the verdict on a pair that doubles left open.
-PART, TOTAL, PAIR, KNOWN_PAIR, KNOWN_VERDICT = 0, 1, 2, 3, 4
-STATE_SIZE = 5
-
-
-@loop
-def draw_parts(out, size, cells_left, constants, proposals, accepts, state, losses):  # type: ignore[no-untyped-def]
-    """Totals of `out.size` parts of `size` cells each, out of `cells_left` cells whose sum is minus state[TOTAL]."""
-    variance, stretch, half, band = constants[0], constants[1], constants[2], constants[3]
-    total, pair = state[TOTAL], state[PAIR]
-    status = DONE
-    part = state[PART]
-    while part < out.size and status == DONE:
-        left = cells_left - part * size
-        reciprocal = 1.0 / left
-        numerator = total * size
-        opposite, rest = nearest(numerator, left, reciprocal)
-        c0 = -opposite
-        d = -rest * reciprocal
-        f = (left - size) * reciprocal
-        gap = (stretch - 1.0) + size * reciprocal
-        scale = half / (f * gap)
-        while True:
-            if pair >= proposals.size:
-                status = NEED_PAIRS
-                break
-            p = proposals[pair]
-            word = np.float64(accepts[pair])
-            x = gap * p - stretch * d
-            t = x * x * scale
-            if (word + 1.0) * WIDTH <= 1.0 - t - band:
-                break
-            value = math.exp(-t)
-            if (word + 1.0) * WIDTH <= value - band:
-                break
-            if word * WIDTH < value + band:
-                if pair != state[KNOWN_PAIR]:
-                    status = OPEN_PAIR
-                    break
-                if state[KNOWN_VERDICT] > 0:
-                    break
-            pair += 1
-        if status == DONE:
-            pair += 1
-            out[part] = c0 + p
-            total += c0 + p
-            losses[0] += max(math.exp(-2.0 * math.pi * math.pi * variance * f), 1e-100) * d * d
-            part += 1
-    state[PART], state[TOTAL], state[PAIR] = part, total, pair
-    return status
 
 
 @loop

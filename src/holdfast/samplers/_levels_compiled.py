@@ -1,4 +1,4 @@
-"""Compiled loops of level_sequence.py, levels_gaussian.py and rounded_projection.py, where the recurrence, the error of every double and
+"""Compiled loops of level_sequence.py, sequence_gaussian.py and rounded_projection.py, where the recurrence, the error of every double and
 the order of words are explained.
 """
 
@@ -11,81 +11,82 @@ import numpy as np
 from holdfast.exact._loop_compiled import loop
 from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest, settle
 
-DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_BLOCK, OPEN_COIN, REJECTED = 0, 1, 2, 3, 4, 5, 6
+DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
-ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, NUMERATOR, FULL, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
-STATE_SIZE = 15
+ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, AHEAD, SCALE, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
+NEAREST_KNOWN, NEAREST = 15, 16
+STATE_SIZE = 17
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """The kind of decision that exact arithmetic has made; 0 for none."""
-# `walk` is level_sequence.Walk; `spread` and `pairs` are levels_gaussian.Spread and Pairs. They are unpacked once for a table: an attribute
-# taken for every line would double the time of short ones.
-# Columns of a stage, and of each of its axes after them.
-AXES, TABLE, UNITS, BASE, HEAD = 0, 1, 2, 3, 4
-NODES, STARTS, PARENTS, LENGTH, SUMS, PER_AXIS = 0, 1, 2, 3, 4, 5
+# `walk` is level_sequence.Walk; `spread` and `pairs` are sequence_gaussian.Spread and Pairs. They are unpacked once for a table: an
+# attribute taken for every line would double the time of short ones. No loop makes an array, so references need no counting.
+# Columns of a stage, and of each of its axes (`along`): STRIDES + a has the predecessor's stride along axis a of the stage.
+AXES, TABLE, UNITS, BASE = 0, 1, 2, 3
+NODES, STARTS, PARENTS, LONGEST, SUMS, STRIDE, STRIDES = 0, 1, 2, 3, 4, 5, 6
+# Columns of `box`, the unit at hand: by axis its number, its first child, how many it has, and the first child's node.
+PARENT, FIRST, CHILDREN, NODE = 0, 1, 2, 3
 
 FLAT = 2.5
 FLAT_NOME = 1e-21
 """Above exp(-2 pi^2 FLAT) = 3.7e-22."""
 
 
-@loop
-def enter_unit(stage, unit, starts, box):  # type: ignore[no-untyped-def]
-    """Fill box: per axis (parent, first child, number of children, stride in the stage's table). Returns the number of lines."""
-    axes = stage[AXES]
-    left, stride = unit, np.int64(1)
+@loop(_nrt=False)
+def enter_unit(axes, along, unit, starts, box):  # type: ignore[no-untyped-def]
+    """Fill box for a unit of a stage. Returns the number of lines."""
+    left = unit
     for a in range(axes - 1, -1, -1):
-        at = HEAD + PER_AXIS * a
-        parent = left % stage[at + PARENTS]
-        left //= stage[at + PARENTS]
-        begin = starts[stage[at + STARTS] + parent]
-        box[a, 0], box[a, 1], box[a, 2], box[a, 3] = parent, begin, starts[stage[at + STARTS] + parent + 1] - begin, stride
-        stride *= stage[at + LENGTH]
+        parents, at = along[a, PARENTS], along[a, STARTS]
+        parent = left % parents
+        left //= parents
+        begin, end = starts[at + parent], starts[at + parent + 1]
+        longest = along[a, LONGEST]
+        box[a, PARENT], box[a, FIRST], box[a, CHILDREN] = parent, begin, end - begin
+        box[a, NODE] = along[a, NODES] + (longest - (end - begin) if longest > 0 else begin)
     lines = np.int64(1)
     for a in range(axes - 1):
-        lines *= box[a, 2]
+        lines *= box[a, CHILDREN]
     return lines
 
 
-@loop
-def open_line(stage, line, fresh, box, heavy, rest, tables, N, S, offsets, place):  # type: ignore[no-untyped-def]
+@loop(_nrt=False)
+def open_line(axes, along, line, fresh, box, heavy, rest, tables, N, S, offsets, place):  # type: ignore[no-untyped-def]
     """Begin a line of a unit: fill the buffers of every slice that begins with it (if `fresh`).
 
     place[a] gets the child on each outer axis. Returns (D, whether the line is forced, where the line lies in the table, its sum).
     """
-    axes = stage[AXES]
     last = axes - 1
-    length = box[last, 2]
+    length = box[last, CHILDREN]
     left = line
     for a in range(last - 1, -1, -1):
-        place[a] = left % box[a, 2]
-        left //= box[a, 2]
-    D, forced, where = np.int64(1), False, box[last, 1]
-    span, size = np.int64(1), np.int64(1)
+        place[a] = left % box[a, CHILDREN]
+        left //= box[a, CHILDREN]
+    D, forced, where = np.int64(1), False, box[last, FIRST]
+    span, size = np.int64(1), length
     for a in range(last):
-        span *= box[a, 2]
-        size *= box[a, 2]
-    size *= length
+        span *= box[a, CHILDREN]
+        size *= box[a, CHILDREN]
     for k in range(last):
-        span //= box[k, 2]
-        size //= box[k, 2]
-        node = stage[HEAD + PER_AXIS * k + NODES] + box[k, 1] + place[k]
-        w, W = heavy[node], rest[node]
+        span //= box[k, CHILDREN]
+        size //= box[k, CHILDREN]
+        node = box[k, NODE] + place[k]
+        w, W = np.int64(heavy[node]), np.int64(rest[node])
         here = offsets[k]
         if fresh and line % span == 0:
             if place[k] == 0:
-                at = HEAD + PER_AXIS * k
-                base = stage[at + SUMS] + box[k, 0] * box[k, 3]
+                step = along[k, STRIDES + last]
+                base = along[k, SUMS] + box[k, PARENT] * along[k, STRIDES + k] + box[last, FIRST] * step
                 for a in range(k):
-                    base += (box[a, 1] + place[a]) * (box[a, 3] // stage[at + LENGTH] * stage[at + PARENTS])
+                    base += (box[a, FIRST] + place[a]) * along[k, STRIDES + a]
                 for below in range(span):
-                    start, over = base + box[last, 1], below
+                    start, over = base, below
                     for a in range(last - 1, k, -1):
-                        start += (box[a, 1] + over % box[a, 2]) * box[a, 3]
-                        over //= box[a, 2]
+                        start += (box[a, FIRST] + over % box[a, CHILDREN]) * along[k, STRIDES + a]
+                        over //= box[a, CHILDREN]
                     for j in range(length):
-                        S[here + below * length + j] = D * tables[start + j]
+                        S[here + below * length + j] = D * tables[start + j * step]
                 if k > 0:
-                    for i in range(box[k, 2]):
+                    for i in range(box[k, CHILDREN]):
                         for j in range(size):
                             S[here + j] -= N[offsets[k - 1] + i * size + j]
             if k > 0:
@@ -97,24 +98,23 @@ def open_line(stage, line, fresh, box, heavy, rest, tables, N, S, offsets, place
                     N[here + j] = w * S[here + j]
         D *= W
         forced = forced or w == W
-        where += (box[k, 1] + place[k]) * box[k, 3]
-    at = HEAD + PER_AXIS * last
-    base = stage[at + SUMS] + box[last, 0]
+        where += (box[k, FIRST] + place[k]) * along[k, STRIDE]
+    base = along[last, SUMS] + box[last, PARENT] * along[last, STRIDES + last]
     for a in range(last):
-        base += (box[a, 1] + place[a]) * (box[a, 3] // stage[at + LENGTH] * stage[at + PARENTS])
+        base += (box[a, FIRST] + place[a]) * along[last, STRIDES + a]
     return D, forced, where, tables[base]
 
 
-@loop
-def close_line(stage, line, box, rest, z, N, S, offsets, place):  # type: ignore[no-untyped-def]
+@loop(_nrt=False)
+def close_line(axes, line, box, rest, z, N, S, offsets, place):  # type: ignore[no-untyped-def]
     """S_k -= D_{k-1} z - N_{k-1}, for all axes but the last."""
-    last = stage[AXES] - 1
-    length = box[last, 2]
+    last = axes - 1
+    length = box[last, CHILDREN]
     D, span = np.int64(1), np.int64(1)
     for a in range(last):
-        span *= box[a, 2]
+        span *= box[a, CHILDREN]
     for k in range(last):
-        span //= box[k, 2]
+        span //= box[k, CHILDREN]
         here = offsets[k] + line % span * length
         if k > 0:
             above = offsets[k - 1] + (place[k] * span + line % span) * length
@@ -123,22 +123,21 @@ def close_line(stage, line, box, rest, z, N, S, offsets, place):  # type: ignore
         else:
             for j in range(length):
                 S[here + j] -= z[j]
-        D *= rest[stage[HEAD + PER_AXIS * k + NODES] + box[k, 1] + place[k]]
+        D *= np.int64(rest[box[k, NODE] + place[k]])
 
 
-@loop
-def outer_shares(stage, box, place, share, floor, step):  # type: ignore[no-untyped-def]
-    """Products of F and of its lower bounds, and the sum of the steps, over all axes but the last."""
-    product, low, steps = 1.0, 1.0, stage[BASE]
-    for k in range(stage[AXES] - 1):
-        node = stage[HEAD + PER_AXIS * k + NODES] + box[k, 1] + place[k]
+@loop(_nrt=False)
+def outer_shares(axes, base, box, place, share, step):  # type: ignore[no-untyped-def]
+    """(product of the shares, sum of the steps) over all axes but the last."""
+    product, steps = 1.0, base
+    for k in range(axes - 1):
+        node = box[k, NODE] + place[k]
         product *= share[node]
-        low *= floor[node]
         steps += step[node]
-    return product, low, steps
+    return product, steps
 
 
-@loop
+@loop(_nrt=False)
 def safe_nome(variance):  # type: ignore[no-untyped-def]
     """An upper bound of exp(-2 pi^2 variance), 1e300 where it is above 1/2."""
     if variance >= FLAT:
@@ -147,7 +146,7 @@ def safe_nome(variance):  # type: ignore[no-untyped-def]
     return 1e300 if nome > 0.5 else nome
 
 
-@loop(inline="always")
+@loop(inline="always", _nrt=False)
 def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # type: ignore[no-untyped-def]
     """(status, p): the first proposal of class c that is kept, for a centre d beyond an integer and h = s^2 / V."""
     gap = 1.0 - h
@@ -174,139 +173,157 @@ def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # 
     return DONE, p
 
 
-@loop
+@loop(inline="always", _nrt=False)
+def real_centre(A, B, D, ratio):  # type: ignore[no-untyped-def]
+    """(nearest integer, what the centre (A + ratio B) / D has beyond it, the size of what was added) in doubles; exact where B is 0."""
+    first, second = A / D, ratio * B / D
+    if B == 0:
+        c0, left = nearest(A, D, 1.0 / D)
+        return c0, left / D, 0.0
+    c0 = np.int64(np.rint(first + second))
+    return c0, first + second - c0, abs(first) + abs(second) + 1.0
+
+
+@loop(_nrt=False)
 def draw_line(  # type: ignore[no-untyped-def]
-    z,
-    ahead,
-    D,
-    sum_of_line,
-    first,
-    heavy,
-    rest,
-    share,
-    floor,
-    step,
-    variance,
-    low,
-    steps,
-    inverse,
-    half,
-    band,
-    proposals,
-    accepts,
-    filled,
-    used,
-    drawn,
-    state,
-    cell,
-    total,
-):
+    z, ahead, mask, plain, D, sum_of_line, first, heavy, rest, share, ratio, step, variance, steps, inverse, half, near,
+    proposals, accepts, filled, used, drawn, state, cell, total,
+):  # fmt: skip
     """Cells of one line from `cell` on. Returns (status, cell, total, loss): where it stopped."""
     length = z.size
+    band, error, most = near
     loss = 0.0
     if cell < 0:
         cell, total = np.int64(0), D * sum_of_line
-        for j in range(length):
+        for j in range(length if mask else 0):
             total -= ahead[j]
     per_D = 1.0 / D
-    known_floor, nome = -1.0, 0.0
+    low, nome = -1.0, 0.0
     for j in range(cell, length - 1):
-        node = first + j
-        w, W = heavy[node], rest[node]
-        numerator, full, reciprocal = W * ahead[j] + w * total, D * W, per_D / W
-        c0, left = nearest(numerator, full, reciprocal)
-        d = left * reciprocal
+        node, A = first + j, ahead[j & mask]
+        off, near_enough = 0.0, band
+        if plain:  # nothing but the class is read: the nodes of a long line do not stay in a cache
+            W = np.int64(length - j)
+            per_W = 1.0 / W
+            own = variance * ((W - 1) * per_W)
+            c0, left = nearest(W * A + total, D * W, per_D * per_W)
+            d = left * (per_D * per_W)
+        elif rest[node] > 0:
+            w, W = np.int64(heavy[node]), np.int64(rest[node])
+            own = variance * share[node]
+            c0, left = nearest(W * A + w * total, D * W, per_D / W)
+            d = left * (per_D / W)
+        else:
+            own = variance * share[node]
+            c0, d, size = real_centre(A, total, D, ratio[node])
+            off = error * size
+            if size > most:
+                near_enough = 2.0
+            if size > 0.0 and abs(d) > 0.5 - off:
+                if state[NEAREST_KNOWN] == 0:
+                    state[AHEAD], state[SCALE] = A, D
+                    return OPEN_CENTRE, j, total, loss
+                d += c0 - state[NEAREST]
+                c0 = state[NEAREST]
         c = steps + step[node]
-        h = variance * share[node] * inverse[c]
-        if floor[node] != known_floor:
-            known_floor = floor[node]
-            nome = safe_nome(low * known_floor)
-        status, p = draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state)
+        if own < low or 0.9 * own > low:  # new after one part in twenty: few exponentials a line
+            low = 0.95 * own
+            nome = safe_nome(low)
+        status, p = draw_cell(d, own * inverse[c], c, half, near_enough, proposals, accepts, filled, used, state)
         if status != DONE:
-            state[CLASS], state[NUMERATOR], state[FULL] = c, numerator, full
+            state[CLASS], state[AHEAD], state[SCALE] = c, A, D
             return status, j, total, loss
+        state[NEAREST_KNOWN] = 0
         drawn[c] += 1
         value = c0 + p
         z[j] = value
-        total -= D * value - ahead[j]
-        loss += nome * d * d
-    z[length - 1] = (ahead[length - 1] + total) // D
+        total -= D * value - A
+        loss += nome * (abs(d) + off) ** 2
+    z[length - 1] = (ahead[(length - 1) & mask] + total) // D
     return DONE, length, total, loss
 
 
-@loop
-def log_keep(final, walk, spread):  # type: ignore[no-untyped-def]
-    """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out."""
-    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
-    variances, share, floor, step, _, _, _, _ = spread
-    result = 0.0
+@loop(_nrt=False)
+def log_keep(final, walk, spread, sums):  # type: ignore[no-untyped-def]
+    """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out. sums[1] gets what
+    centres known as doubles alone add to its error.
+    """
+    stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
+    variances, share, ratio, step, _, _, near, _ = spread
+    error = near[1]
+    result, doubt = 0.0, 0.0
     for number in range(stages.shape[0]):
-        stage = stages[number]
+        stage, along = stages[number], alongs[number]
+        axes, last = stage[AXES], stage[AXES] - 1
         table = final if stage[TABLE] < 0 else tables[stage[TABLE] :]
-        last = stage[AXES] - 1
         for unit in range(stage[UNITS]):
-            lines = enter_unit(stage, unit, starts, box)
-            length = box[last, 2]
+            lines = enter_unit(axes, along, unit, starts, box)
+            length = box[last, CHILDREN]
             for line in range(lines):
-                D, forced, where, sum_of_line = open_line(stage, line, True, box, heavy, rest, tables, N, S, offsets, place)
+                D, forced, where, sum_of_line = open_line(axes, along, line, True, box, heavy, rest, tables, N, S, offsets, place)
                 z = table[where : where + length]
                 if not forced:
                     ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
-                    product, _, _ = outer_shares(stage, box, place, share, floor, step)
+                    product, _ = outer_shares(axes, 0, box, place, share, step)
                     variance = variances[number] * product
                     total = D * sum_of_line
                     for j in range(length):
                         total -= ahead[j]
                     for j in range(length - 1):
-                        node = stage[HEAD + PER_AXIS * last + NODES] + box[last, 1] + j
-                        W = rest[node]
+                        node = box[last, NODE] + j
+                        w, W = np.int64(heavy[node]), np.int64(rest[node])
                         own = variance * share[node]
                         if own < FLAT:
-                            reciprocal = 1.0 / D / W
-                            _, left = nearest(W * ahead[j] + heavy[node] * total, D * W, reciprocal)
-                            if left != 0:
-                                result += log_ratio(own, abs(left) * reciprocal)
+                            if W > 0:
+                                reciprocal = 1.0 / D / W
+                                _, left = nearest(W * ahead[j] + w * total, D * W, reciprocal)
+                                d = left * reciprocal
+                            else:
+                                _, d, size = real_centre(ahead[j], total, D, ratio[node])
+                                doubt += 2.0 * error * (size + 1.0) * (1.0 + 1.0 / own)
+                            if d != 0.0:
+                                result += log_ratio(own, min(abs(d), 0.5))
                         total -= D * z[j] - ahead[j]
-                close_line(stage, line, box, rest, z, N, S, offsets, place)
+                close_line(axes, line, box, rest, z, N, S, offsets, place)
+    sums[1] = doubt
     return result
 
 
-@loop
-def draw_table(final, walk, spread, pairs, state, losses):  # type: ignore[no-untyped-def]
+@loop(_nrt=False)
+def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-untyped-def]
     """One table before its accept step, from where `state` says."""
-    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
-    variances, share, floor, step, inverse, half, band, _ = spread
+    stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
+    variances, share, ratio, step, inverse, half, near, _ = spread
     proposals, accepts, filled, used, drawn, _ = pairs
     number, unit, line, cell, total = state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL]
-    loss, status = losses[0], DONE
+    loss, status = sums[0], DONE
     while number < stages.shape[0]:
-        stage = stages[number]
+        stage, along = stages[number], alongs[number]
+        axes, last = stage[AXES], stage[AXES] - 1
         table = final if stage[TABLE] < 0 else tables[stage[TABLE] :]
-        last = stage[AXES] - 1
         while unit < stage[UNITS]:
-            lines = enter_unit(stage, unit, starts, box)
-            length = box[last, 2]
-            first = stage[HEAD + PER_AXIS * last + NODES] + box[last, 1]
+            lines = enter_unit(axes, along, unit, starts, box)
+            length = box[last, CHILDREN]
             while line < lines:
-                D, forced, where, sum_of_line = open_line(stage, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
+                D, forced, where, sum_of_line = open_line(axes, along, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
                 z = table[where : where + length]
                 ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
                 if forced:
                     for j in range(length):
                         z[j] = ahead[j] // D
                 else:
-                    product, low, steps = outer_shares(stage, box, place, share, floor, step)
-                    product, low = variances[number] * product, variances[number] * low
+                    product, steps = outer_shares(axes, stage[BASE], box, place, share, step)
                     # fmt: off
                     status, cell, total, more = draw_line(
-                        z, ahead, D, sum_of_line, first, heavy, rest, share, floor, step, product, low, steps, inverse, half, band,
-                        proposals, accepts, filled, used, drawn, state, cell, total,
+                        z, ahead, -1 if last > 0 else 0, along[last, LONGEST] > 0, D, sum_of_line, box[last, NODE], heavy, rest, share,
+                        ratio, step, variances[number] * product, steps, inverse, half, near, proposals, accepts, filled, used, drawn,
+                        state, cell, total,
                     )
                     # fmt: on
                     loss += more
                     if status != DONE:
                         break
-                close_line(stage, line, box, rest, z, N, S, offsets, place)
+                close_line(axes, line, box, rest, z, N, S, offsets, place)
                 line += 1
                 cell = np.int64(-1)
             if status != DONE:
@@ -318,35 +335,36 @@ def draw_table(final, walk, spread, pairs, state, losses):  # type: ignore[no-un
         unit = np.int64(0)
         number += 1
     state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL] = number, unit, line, cell, total
-    losses[0] = loss
+    sums[0] = loss
     return status
 
 
-@loop
-def is_kept(final, walk, spread, word, state, losses):  # type: ignore[no-untyped-def]
+@loop(_nrt=False)
+def is_kept(final, walk, spread, word, state, sums):  # type: ignore[no-untyped-def]
     """The accept step of a table: 1 kept, -1 thrown away, 0 open. Nearly always the bound of the loss settles it."""
-    if (word + 1.0) * WIDTH <= 1.0 - SAFE_FOUR_PI_SQUARED * losses[0] - spread.band:
+    if (word + 1.0) * WIDTH <= 1.0 - SAFE_FOUR_PI_SQUARED * sums[0] - spread.near[0]:
         return 1
     if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
         return state[KNOWN_VERDICT]
-    return settle(word, math.exp(log_keep(final, walk, spread)), spread.keep_band)
+    log = log_keep(final, walk, spread, sums)
+    return settle(word, math.exp(log), spread.keep_band + 2.0 * sums[1])
 
 
-@loop
-def draw_blocks(out, walk, spread, pairs, state, losses):  # type: ignore[no-untyped-def]
+@loop(_nrt=False)
+def draw_blocks(out, walk, spread, pairs, state, sums):  # type: ignore[no-untyped-def]
     """Fill rows of `out` until done, or until pairs or words run out, or until a decision is left to exact arithmetic."""
     while state[ROW] < out.shape[0]:
         final = out[state[ROW]]
-        status = draw_table(final, walk, spread, pairs, state, losses)
+        status = draw_table(final, walk, spread, pairs, state, sums)
         if status != DONE:
             return status
         if state[KEEP] >= pairs.keeps.size:
             return NEED_KEEP
-        verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, losses)
+        verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, sums)
         if verdict == 0:
             return OPEN_BLOCK
         state[KEEP] += 1
-        state[STAGE], losses[0] = 0, 0.0
+        state[STAGE], sums[0] = 0, 0.0
         pairs.drawn[:] = 0
         if verdict > 0:
             state[ROW] += 1
@@ -355,21 +373,21 @@ def draw_blocks(out, walk, spread, pairs, state, losses):  # type: ignore[no-unt
     return DONE
 
 
-@loop
+@loop(_nrt=False)
 def round_table(final, walk, words, state):  # type: ignore[no-untyped-def]
     """One table rounded, stage by stage, one word for each cell that is not forced; goes on from `state` after an open coin."""
-    stages, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
+    stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
     number, unit, line, cell, total, word = state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL], state[WORD]
     status = DONE
     while number < stages.shape[0]:
-        stage = stages[number]
+        stage, along = stages[number], alongs[number]
+        axes, last = stage[AXES], stage[AXES] - 1
         table = final if stage[TABLE] < 0 else tables[stage[TABLE] :]
-        last = stage[AXES] - 1
         while unit < stage[UNITS]:
-            lines = enter_unit(stage, unit, starts, box)
-            length = box[last, 2]
+            lines = enter_unit(axes, along, unit, starts, box)
+            length = box[last, CHILDREN]
             while line < lines:
-                D, forced, where, sum_of_line = open_line(stage, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
+                D, forced, where, sum_of_line = open_line(axes, along, line, cell < 0, box, heavy, rest, tables, N, S, offsets, place)
                 z = table[where : where + length]
                 ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
                 if forced:
@@ -380,17 +398,17 @@ def round_table(final, walk, words, state):  # type: ignore[no-untyped-def]
                         cell, total = np.int64(0), D * sum_of_line
                         for j in range(length):
                             total -= ahead[j]
-                    first = stage[HEAD + PER_AXIS * last + NODES] + box[last, 1]
+                    first = box[last, NODE]
                     while cell < length - 1:
-                        full = D * rest[first + cell]
-                        numerator = rest[first + cell] * ahead[cell] + heavy[first + cell] * total
+                        w, W = np.int64(heavy[first + cell]), np.int64(rest[first + cell])
+                        full, numerator = D * W, W * ahead[cell] + w * total
                         down = numerator // full
                         if state[KNOWN] == KNOWN_COIN and state[KNOWN_PLACE] == word:
                             verdict = state[KNOWN_VERDICT]
                         else:
                             verdict, remainder = coin(words[word], numerator - down * full, full)
                             if verdict < 0:
-                                state[NUMERATOR], state[FULL] = remainder, full
+                                state[AHEAD], state[SCALE] = remainder, full
                                 status = OPEN_COIN
                                 break
                         word += 1
@@ -400,7 +418,7 @@ def round_table(final, walk, words, state):  # type: ignore[no-untyped-def]
                     if status != DONE:
                         break
                     z[length - 1] = (ahead[length - 1] + total) // D
-                close_line(stage, line, box, rest, z, N, S, offsets, place)
+                close_line(axes, line, box, rest, z, N, S, offsets, place)
                 line += 1
                 cell = np.int64(-1)
             if status != DONE:

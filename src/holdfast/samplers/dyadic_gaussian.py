@@ -1,19 +1,17 @@
 """Gaussian noise on one sum by halving: totals of pieces of 256 cells, then each piece cut in halves by tables alone ([theory T15]).
 
-Legend: cells = 256 B + r; g, f, d, t as in sequential_gaussian.py; q = exp(-2 pi^2 s^2), theta as in theta.py.
+Legend: cells = 256 B + r; q = exp(-2 pi^2 s^2), theta as in theta.py.
 
-The totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced), with the
-proposals and accept words of the sequential sampler. Then every piece is halved: two certified tables a level, for an even and for an odd
-total, one 32-bit word a node, no float. The vector is kept with the product of the theta ratios of all parts and nodes. A node with even
-total has ratio 1; one with an odd total at level m has kappa_m = theta_s(1/2) / theta_s(0), 1 - kappa_m <= 4 q. At sigma_squared = 5/2 the
-smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability above .9997.
+The totals of the B pieces are drawn one after the other, then the r cells that are over (the last part of all is forced): a line of parts
+whose weights are their cells (sequence_gaussian.py), with an accept step of its own. Then every piece is halved: two certified tables a
+level, for an even and for an odd total, one 32-bit word a node, no float. The vector is kept with the product of the theta ratios of all
+nodes, else totals are drawn anew too. A node with even total has ratio 1; one with an odd total at level m has kappa_m = theta_s(1/2) /
+theta_s(0), 1 - kappa_m <= 4 q. At sigma_squared = 5/2 the smallest nodes have q = 2e-11: a vector of 10^7 cells is kept with probability
+above .9997.
 
-Words of one try, in order: chunks of pairs for the totals, chunks of pairs for the cells over (pairs left in a chunk are not used), 255
-words for each piece, level by level from the top and left to right, and the word that keeps or throws away. A table word left open is
-settled by its own extra bits.
-
-Error of the doubles: as in sequential_gaussian.py, with centres from exact integers and sigma_squared f >= 5/4: far below BAND. The keep
-step compares with a proved bound of the loss, and else with a product of balls.
+Words, in order: those of the totals of all vectors that are still to be drawn; then for each of these 255 words for each piece, level by
+level from the top and left to right, and the word that keeps it or throws it away. A table word left open is settled by its own extra
+bits. The keep step compares with a proved bound of the loss, and else with a product of balls.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ import math
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -31,14 +30,16 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.compiled import loops_for
-from holdfast.exact.law import Sampler, check_memory
+from holdfast.exact.law import check_memory
 from holdfast.exact.parameters import exact_integer, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
 from holdfast.exact.weights import ArmsSource
+from holdfast.lattices.trees import Tree
 from holdfast.randomness.words import Words
-from holdfast.samplers.sequential_gaussian import CHUNK_PAIRS, ProposalPairs, check_reach, stretch_for
-from holdfast.samplers.theta import SAFE_FOUR_PI_SQUARED, log_theta3, theta_ratio_ball
+from holdfast.samplers.level_sequence import LevelSequence, Stage, Weights
+from holdfast.samplers.sequence_gaussian import SequenceGaussian, check_reach
+from holdfast.samplers.theta import log_theta3, theta_ratio_ball
 
 PIECE = 256
 SMALL_PIECE, WIDE_SIGMA_SQUARED = 32, 1000
@@ -62,8 +63,7 @@ class DyadicGaussian:
     Guarantees:  exact; time linear in the cells.
     Reference:   [theory R6], [theory R7], [theory T15]; the module's text.
 
-    `piece` (a power of two), `chunk_pairs`, `band` and `index_bits` exist for tests: the first two change which word serves what, the
-    others change nothing.
+    `piece` (a power of two), `index_bits` and the options of SequenceGaussian exist for tests.
     """
 
     name = "dyadic Gaussian"
@@ -74,9 +74,8 @@ class DyadicGaussian:
         sigma_squared: Fraction,
         *,
         piece: int | None = None,
-        band: float = BAND,
-        chunk_pairs: int = CHUNK_PAIRS,
         index_bits: int | None = None,
+        **others: Any,
     ) -> None:
         self.cells = exact_integer(cells, "cells")
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
@@ -88,21 +87,15 @@ class DyadicGaussian:
             )
         if piece is None:
             piece = PIECE if self.sigma_squared < WIDE_SIGMA_SQUARED else SMALL_PIECE
-        # A running total is at most sqrt(cells) reach, and is multiplied by at most `piece`: less than what check_reach allows.
-        check_reach(max(self.cells, piece**2), 1, self.sigma_squared)
-        self._piece, self._band, self._chunk_pairs, self._index_bits = piece, band, chunk_pairs, index_bits
-        self._pieces, self._over = divmod(self.cells, piece)
+        check_reach(self.cells, 1, self.cells, self.sigma_squared * min(piece, self.cells))
+        self._piece, self._index_bits = piece, index_bits
+        self._pieces, over = divmod(self.cells, piece)
+        sizes = np.array([piece] * self._pieces + [1] * over, dtype=np.int64)
+        line = Stage((1,), (0,), Fraction(1), (Weights(sizes, np.array([0, len(sizes)])),))
+        self._parts = SequenceGaussian(LevelSequence((Tree.plain(len(sizes)),), [line]), self.sigma_squared, **others)
         # Level by level from the top: cells in half a node, and the tables for an even and an odd total.
         self._halves = [1 << level for level in range(piece.bit_length() - 2, -1, -1)]
         self._tables = [half_tables(self.sigma_squared * m / 2) for m in self._halves]
-        self._proposals = {size: self._proposal(size) for size in (piece, 1)}
-
-    def _proposal(self, size: int) -> tuple[Sampler, int, NDArray[np.float64]]:
-        """For parts of this many cells: the prepared proposal, its share of rejections, and the constants of the compiled loop."""
-        variance = self.sigma_squared * size
-        stretch, share = stretch_for(variance)
-        constants = np.array([float(variance), float(stretch), float(1 / (2 * variance * stretch)), self._band])
-        return DiscreteGaussian(stretch * variance).sampler(), share, constants
 
     def __repr__(self) -> str:
         return f"DyadicGaussian(cells={self.cells}, sigma_squared='{self.sigma_squared}')"
@@ -112,10 +105,7 @@ class DyadicGaussian:
         """A bound of the expected tries, in doubles: prod theta3 over nodes and parts (theta.tries_bound)."""
         variance = float(self.sigma_squared)
         total = sum(self._pieces * self._piece / (2 * m) * float(log_theta3(variance * m / 2)) for m in self._halves)
-        for size, count, left in self._phases():
-            shares = 1 - size / (left - size * np.arange(count))
-            total += float(log_theta3(variance * size * shares).sum())
-        return math.exp(total)
+        return math.exp(total) * self._parts.expected_tries
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells)."""
@@ -133,72 +123,23 @@ class DyadicGaussian:
 
     def draw_with(self, n: int, words: Words, loops: ModuleType | None) -> NDArray[np.int64]:
         out = np.empty((n, self.cells), dtype=np.int64)
-        for row in out:
-            while not self._try(row, words, loops):
-                pass
+        pending = np.arange(n)
+        while len(pending):
+            parts = (self._parts.draw_slowly if loops is None else self._parts.draw)(len(pending), words)
+            kept = [self._try(out[row], own, words, loops) for row, own in zip(pending, parts, strict=True)]
+            pending = pending[~np.array(kept)]
         return out
 
-    def _try(self, row: NDArray[np.int64], words: Words, loops: ModuleType | None) -> bool:
-        """Draw the whole vector once; whether it is kept."""
-        loss = np.zeros(1)
-        parts: list[NDArray[np.int64]] = []
-        for size, count, left in self._phases():
-            total = sum(int(part.sum()) for part in parts)
-            parts.append(self._draw_parts(size, count, left, total, words, loops, loss))
-        values = np.concatenate(parts)
-        values = np.append(values, -values.sum())  # the last part is forced
+    def _try(self, row: NDArray[np.int64], parts: NDArray[np.int64], words: Words, loops: ModuleType | None) -> bool:
+        """Draw the cells of all parts once; whether they are kept."""
         odd = np.zeros(len(self._halves), dtype=np.int64)
-        self._halve(row, values[: self._pieces], words, loops, odd)
-        row[self._pieces * self._piece :] = values[self._pieces :]
+        self._halve(row, parts[: self._pieces], words, loops, odd)
+        row[self._pieces * self._piece :] = parts[self._pieces :]
         index = words.position
         word = int(words.take(1)[0])
-        bound = SAFE_FOUR_PI_SQUARED * float(loss[0]) + float((odd * self._odd_losses).sum())
-        if loops is not None and (word + 1) * 2.0**-32 <= 1 - bound - self._band:
+        if loops is not None and (word + 1) * 2.0**-32 <= 1 - float((odd * self._odd_losses).sum()) - BAND:
             return True
-        return is_below(word, 32, lambda: self._keep_probability(values.tolist(), odd.tolist()), words, index)
-
-    def _phases(self) -> list[tuple[int, int, int]]:
-        """(cells in a part, parts drawn by a pair, cells left at the start): pieces, then single cells."""
-        whole = self._pieces * self._piece
-        if self._over == 0:
-            return [(self._piece, self._pieces - 1, self.cells)]
-        return [(self._piece, self._pieces, self.cells), (1, self._over - 1, self.cells - whole)]
-
-    def _draw_parts(
-        self, size: int, count: int, left: int, total: int, words: Words, loops: ModuleType | None, loss: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Totals of `count` parts of `size` cells, when `left` cells are left and those before have sum `total`."""
-        proposal, share, constants = self._proposals[size]
-        variance = self.sigma_squared * size
-        stretch, _ = stretch_for(variance)
-        pairs = ProposalPairs(proposal, share, self._chunk_pairs, words)
-        out = np.empty(count, dtype=np.int64)
-        if loops is None:
-            for i in range(count):
-                f, center = Fraction(left - size, left), Fraction(-total * size, left)
-                base = math.floor(center + Fraction(1, 2))
-                pair = pairs.next_pair(count - i)
-                while not pairs.accepts_exactly(pair, variance, stretch, f, center - base):
-                    pair = pairs.next_pair(count - i)
-                out[i] = base + int(pairs.proposals[pair])
-                total, left = total + int(out[i]), left - size
-            return out
-        state = np.zeros(loops.STATE_SIZE, dtype=np.int64)
-        state[loops.TOTAL], state[loops.KNOWN_PAIR] = total, -1
-        while True:
-            status = loops.draw_parts(out, size, left, constants, pairs.proposals, pairs.accepts, state, loss)
-            if status == loops.DONE:
-                return out
-            part, before, pair = int(state[loops.PART]), int(state[loops.TOTAL]), int(state[loops.PAIR])
-            if status == loops.NEED_PAIRS:
-                pairs.refill(count - part)
-                state[loops.PAIR], state[loops.KNOWN_PAIR] = 0, -1
-                continue
-            now = left - part * size
-            center = Fraction(-before * size, now)
-            d = center - math.floor(center + Fraction(1, 2))
-            below = pairs.accepts_exactly(pair, variance, stretch, Fraction(now - size, now), d)
-            state[loops.KNOWN_PAIR], state[loops.KNOWN_VERDICT] = pair, 1 if below else -1
+        return is_below(word, 32, lambda: self._keep_probability(odd.tolist()), words, index)
 
     def _halve(
         self, row: NDArray[np.int64], totals: NDArray[np.int64], words: Words, loops: ModuleType | None, odd: NDArray[np.int64]
@@ -259,19 +200,10 @@ class DyadicGaussian:
             np.array([32 - b for b in bits], dtype=np.int64),
         )
 
-    def _keep_probability(self, values: list[int], odd: list[int]) -> arb:
-        """Product of all theta ratios as a ball."""
-        result = arb(1)
-        for m, count in zip(self._halves, odd, strict=True):
-            result *= theta_ratio_ball(self.sigma_squared * m / 2, Fraction(1, 2)) ** count
-        total, done = 0, 0
-        for size, count, left in self._phases():
-            for i in range(count):
-                now = left - i * size
-                result *= theta_ratio_ball(self.sigma_squared * size * Fraction(now - size, now), Fraction(-total * size, now))
-                total += values[done]
-                done += 1
-        return result
+    def _keep_probability(self, odd: list[int]) -> arb:
+        """Product of the nodes' theta ratios as a ball."""
+        ratios = (theta_ratio_ball(self.sigma_squared * m / 2, Fraction(1, 2)) ** count for m, count in zip(self._halves, odd, strict=True))
+        return math.prod(ratios, start=arb(1))
 
 
 @lru_cache(maxsize=32)

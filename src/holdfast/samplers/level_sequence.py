@@ -11,7 +11,8 @@ kept: zero for Gaussian noise, minus the sums of the Laplace noise for rounded p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lattices.shapes.levels import Levels, LevelVector
+from holdfast.lattices.trees import Tree
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -32,9 +34,9 @@ Table: TypeAlias = NDArray[Any]
 class OpenCell(NamedTuple):
     """A cell that is not forced, as the walk comes to it."""
 
-    vector: LevelVector
+    stage: Stage
     place: tuple[int, ...]
-    """Its unit on each axis of the level vector with a level above 0."""
+    """Its unit on each axis of the stage."""
     centre: Fraction
     share: Fraction
     """Its variance in units of sigma_squared."""
@@ -47,17 +49,91 @@ Choose: TypeAlias = Callable[[OpenCell], int]
 
 STEPS = 4
 """Proposal laws are so many to a doubling of the variance."""
-FINE_STEPS = 16
+FINE_BITS = 10
+"""Leading bits of the variances by which expected tries are bounded."""
 _QUARTERS = np.array([2.0**-1, 2.0**-0.75, 2.0**-0.5, 2.0**-0.25])
 
 
-@dataclass(frozen=True)
+class Weights:
+    """How what is left of a parent is shared out among its children at one level of an axis: child c has w_c / W of it and a variance of
+    w_c (W - w_c) / W, W the sum over the children not yet drawn, c included.
+
+    Nodes are what compiled loops read: one for each unit, or, where all weights are 1, one for each number of children left.
+    `rest` is 0 where w / W is known as a double alone, `ratio`.
+    """
+
+    exact: Sequence[Fraction] | Ints
+
+    def __init__(self, w: Ints, starts: Ints) -> None:
+        self.starts, self.exact = starts, w
+        counts = np.diff(starts)
+        self.longest = int(counts.max()) if (w == 1).all() else 0
+        """Where nodes go by the number of children left: the most there are."""
+        if self.longest:
+            heavy, rest = np.ones(self.longest, dtype=np.int64), np.arange(self.longest, 0, -1)
+        else:
+            ends = np.repeat(np.cumsum(w)[starts[1:] - 1], np.diff(starts))
+            heavy, rest = w, ends - np.cumsum(w) + w
+        self.largest = int(rest.max())
+        self.heavy, self.rest = heavy.astype(np.int32), rest.astype(np.int32)
+        self._set(heavy * (rest - heavy) / rest, np.zeros(0))
+
+    @classmethod
+    def real(cls, w: Floats, exact: Sequence[Fraction], starts: Ints) -> Weights:
+        """For weights that are no small integers."""
+        out = cls.__new__(cls)
+        out.starts, out.exact, out.longest, out.largest = starts, exact, 0, 1
+        out.heavy = out.rest = np.zeros(len(w), dtype=np.int32)
+        rest, later = w.copy(), np.zeros(len(w))
+        for back in range(2, int(np.diff(starts).max()) + 1):  # positive terms alone: no error but that of so many sums
+            child = starts[1:][np.diff(starts) >= back] - back
+            later[child] = rest[child + 1]
+            rest[child] += later[child]
+        out._set(w * (later / rest), w / rest)
+        return out
+
+    def _set(self, share: Floats, ratio: Floats) -> None:
+        self.share, self.ratio = share, ratio
+        self.step = steps_above(np.where(share > 0, share, 1.0)).astype(np.int16)
+
+    @property
+    def is_exact(self) -> bool:
+        return not len(self.ratio)
+
+    def between(self, begin: int, end: int) -> list[Fraction]:
+        """The weights of some units, exactly."""
+        return [w if isinstance(w, Fraction) else Fraction(int(w)) for w in self.exact[begin:end]]
+
+    def node(self, family: int, child: int) -> int:
+        """The node of a child of a unit."""
+        begin, end = self.starts[family : family + 2].tolist()
+        return int(self.longest - (end - begin) + child if self.longest else begin + child)
+
+    @cached_property
+    def shares(self) -> tuple[Floats, Ints]:
+        """(shares of children that are not the last ones of their parent, how many have each)."""
+        if not self.longest:
+            found = self.share[np.delete(np.arange(len(self.share)), self.starts[1:] - 1)]
+            return found, np.ones(len(found), dtype=np.int64)
+        families = np.bincount(np.diff(self.starts), minlength=self.longest + 1)
+        return self.share[:-1], families[::-1].cumsum()[:-2]  # so many have that number of children or more
+
+    @property
+    def free(self) -> int:
+        """How many children are not the last ones of their parent."""
+        return int(self.starts[-1]) - len(self.starts) + 1
+
+
+@dataclass(frozen=True, eq=False)
 class Stage:
-    """One free level vector: the axes with a level above 0, and what the others multiply the variance by."""
+    """One free level vector: its axes with a level above 0, in the order of the walk; what their shares are multiplied by; the weights
+    along each of them.
+    """
 
     vector: LevelVector
     axes: tuple[int, ...]
-    outside: int
+    base: Fraction
+    weights: tuple[Weights, ...]
 
 
 class Walk(NamedTuple):
@@ -66,9 +142,10 @@ class Walk(NamedTuple):
     """
 
     stages: Ints
+    along: Ints
     starts: Ints
-    heavy: Ints
-    rest: Ints
+    heavy: NDArray[np.int32]
+    rest: NDArray[np.int32]
     tables: Ints
     N: Ints
     S: Ints
@@ -83,12 +160,13 @@ class Arrays:
     """The sequence as arrays for compiled loops; see _levels_compiled.py for the columns."""
 
     stages: Ints
+    along: Ints
     starts: Ints
-    heavy: Ints
-    rest: Ints
+    heavy: NDArray[np.int32]
+    rest: NDArray[np.int32]
     share: Floats
-    floor: Floats
-    step: Ints
+    ratio: Floats
+    step: NDArray[np.int16]
     table_at: Mapping[LevelVector, tuple[int, int]]
     """Where each table that is not the last lies, and its length."""
     table_cells: int
@@ -100,33 +178,37 @@ class Arrays:
         """With room of its own, tables of zeros."""
         axes = len(self.offsets) + 1
         tables, N, S, zeros = (np.zeros(n, dtype=np.int64) for n in (self.table_cells, self.buffer, self.buffer, self.longest))
-        box, place = np.zeros((axes, 4), dtype=np.int64), np.zeros(axes, dtype=np.int64)
-        return Walk(self.stages, self.starts, self.heavy, self.rest, tables, N, S, zeros, self.offsets, box, place)
+        box, place = np.zeros((axes, 5), dtype=np.int64), np.zeros(axes, dtype=np.int64)
+        return Walk(self.stages, self.along, self.starts, self.heavy, self.rest, tables, N, S, zeros, self.offsets, box, place)
 
 
 class LevelSequence:
-    """The stages of a shape in order, with the tables they need; nothing of a law is in it."""
+    """The stages over some trees in order, coarse before fine, with the tables they need; nothing of a law is in it."""
 
-    def __init__(self, shape: Levels) -> None:
-        self.shape = shape
-        self.last = shape.depths
-        places = shape.axes
-        self.stages = tuple(
-            Stage(s, axes := tuple(k for k, level in enumerate(s) if level), prod(n for k, n in enumerate(places) if k not in axes))
-            for s in shape.free()
-        )
-
-    @property
-    def free_cells(self) -> int:
-        """Cells drawn for one table: its dimension."""
-        return self.shape.dimension
+    def __init__(self, trees: tuple[Tree, ...], stages: Sequence[Stage]) -> None:
+        self.trees, self.stages = trees, tuple(stages)
+        self.last = self.stages[-1].vector
+        self.free_cells = sum(prod(w.free for w in stage.weights) for stage in self.stages)
+        """Cells drawn for one table."""
 
     def table_shape(self, s: LevelVector) -> tuple[int, ...]:
-        return tuple(tree.units(level) for tree, level in zip(self.shape.trees, s, strict=True))
+        return tuple(tree.units(level) for tree, level in zip(self.trees, s, strict=True))
+
+    @cached_property
+    def _free(self) -> dict[LevelVector, Stage]:
+        return {stage.vector: stage for stage in self.stages}
 
     def kept_vectors(self) -> list[LevelVector]:
         """The kept level vectors whose sums enter a stage."""
-        return sorted({down for stage in self.stages for _, down in predecessors(stage) if self.shape.is_kept(down)})
+        return sorted({down for stage in self.stages for _, down in predecessors(stage)} - set(self._free))
+
+    def sums(self, z: Table, s: LevelVector) -> Table:
+        """The sums of a table at a level vector that is not finer than the last one."""
+        out = z.reshape(self.table_shape(self.last))
+        for axis, (tree, level, last) in enumerate(zip(self.trees, s, self.last, strict=True)):
+            for above in range(last - 1, level - 1, -1):
+                out = np.add.reduceat(out, tree.starts(above)[:-1], axis=axis)
+        return out
 
     # ---- the obvious form, on Python's integers and fractions
 
@@ -139,110 +221,131 @@ class LevelSequence:
 
     def _stage(self, stage: Stage, tables: Mapping[LevelVector, Table], choose: Choose) -> Table:
         out = np.zeros(self.table_shape(stage.vector), dtype=object)
-        trees, s = self.shape.trees, stage.vector
-        for unit in product(*(range(trees[k].units(s[k] - 1)) for k in stage.axes)):
-            children: list[slice] = [slice(None)] * len(s)
-            weights, firsts = [], []
-            for k, parent in zip(stage.axes, unit, strict=True):
-                begin, end = trees[k].starts(s[k] - 1)[parent : parent + 2].tolist()
-                children[k] = slice(begin, end)
-                weights.append(trees[k].sizes(s[k])[begin:end].tolist())
-                firsts.append(begin)
+        start = OpenCell(stage, (), Fraction(0), stage.base, int(steps_above(np.float64(stage.base))))
+        order = [*stage.axes, *(k for k in range(len(self.trees)) if k not in stage.axes)]
+        for families in product(*(range(len(w.starts) - 1) for w in stage.weights)):
+            children = [slice(None)] * len(order)
+            for k, w, family in zip(stage.axes, stage.weights, families, strict=True):
+                children[k] = slice(*w.starts[family : family + 2].tolist())
+            grid = tuple(children[k].stop - children[k].start for k in stage.axes)
             sums = []
-            for (k, down), parent in zip(predecessors(stage), unit, strict=True):
-                place: list[slice | int] = [0 if not level else chosen for level, chosen in zip(s, children, strict=True)]
-                place[k] = parent
-                sums.append(tables[down][tuple(place)])
-            grid = tuple(len(own) for own in weights)
-            start = OpenCell(s, (), Fraction(0), Fraction(stage.outside), int(steps_above(np.float64(stage.outside))))
-            drawn = _grid(np.full(grid, Fraction(0)), sums, weights, firsts, start, choose)
-            out[tuple(children)] = drawn.reshape(out[tuple(children)].shape)
+            for i, (k, down) in enumerate(predecessors(stage)):
+                place = [*children[:k], slice(families[i], families[i] + 1), *children[k + 1 :]]
+                sums.append(tables[down][tuple(place)].transpose(order).reshape(grid[:i] + grid[i + 1 :]))
+            if grid:
+                drawn = _grid(np.full(grid, Fraction(0)), sums, stage.weights, families, start, choose)
+            else:
+                drawn = np.array(choose(start), dtype=object)
+            shape = [out[tuple(children)].shape[k] for k in order]
+            out[tuple(children)] = drawn.reshape(shape).transpose(np.argsort(order))
         return out
 
     # ---- arrays for compiled loops
 
     @cached_property
     def arrays(self) -> Arrays:
-        trees = self.shape.trees
-        nodes: dict[tuple[int, int], tuple[int, int]] = {}
-        parts: list[tuple[Ints, Ints]] = []
-        starts: list[Ints] = []
+        parts: list[Weights] = []
+        nodes: dict[int, tuple[int, int]] = {}
         node_at = start_at = 0
-        for k, tree in enumerate(trees):
-            for level in range(1, tree.depth + 1):
-                w = tree.sizes(level)
-                begins = tree.starts(level - 1)
-                ends = np.repeat(np.cumsum(w)[begins[1:] - 1], np.diff(begins))
-                nodes[k, level] = node_at, start_at
-                parts.append((w, ends - np.cumsum(w) + w))
-                starts.append(begins)
-                node_at, start_at = node_at + len(w), start_at + len(begins)
-        heavy, rest = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        share = heavy * (rest - heavy) / rest
-        needed = {down for stage in self.stages for _, down in predecessors(stage)} | {stage.vector for stage in self.stages}
+        for stage in self.stages:
+            for w in stage.weights or (ALONE,):
+                if id(w) not in nodes:
+                    nodes[id(w)] = node_at, start_at
+                    parts.append(w)
+                    node_at, start_at = node_at + len(w.share), start_at + len(w.starts)
         table_at: dict[LevelVector, tuple[int, int]] = {}
         at = 0
-        for s in sorted(needed - {self.last}):
-            table_at[s] = at, prod(self.table_shape(s))
+        for s in sorted({*self.kept_vectors(), *self._free} - {self.last}):
+            table_at[s] = at, max(prod(self.table_shape(s)), len(ALONE.share) if s in self._free and not self._free[s].axes else 1)
             at += table_at[s][1]
-        most = max(len(stage.axes) for stage in self.stages)
-        rows = np.zeros((len(self.stages), 4 + 5 * most), dtype=np.int64)
-        offsets, longest, buffer = np.zeros(max(most - 1, 1), dtype=np.int64), 1, 1
-        for row, stage in zip(rows, self.stages, strict=True):
-            s = stage.vector
-            parents = [trees[k].units(s[k] - 1) for k in stage.axes]
-            row[:4] = len(stage.axes), -1 if s == self.last else table_at[s][0], prod(parents), int(steps_above(np.float64(stage.outside)))
-            for place, (k, down) in enumerate(predecessors(stage)):
-                row[4 + 5 * place : 9 + 5 * place] = (*nodes[k, s[k]], parents[place], trees[k].units(s[k]), table_at[down][0])
-            lengths = [max(trees[k].children[s[k] - 1]) for k in stage.axes]
+        nothing, at = at, at + 1  # a sum of zero, for what has no axes
+        most = max(1, *(len(stage.axes) for stage in self.stages))
+        heads, along = np.zeros((len(self.stages), 4), dtype=np.int64), np.zeros((len(self.stages), most, 6 + most), dtype=np.int64)
+        offsets, longest = np.zeros(max(most - 1, 1), dtype=np.int64), 1
+        for head, rows, stage in zip(heads, along, self.stages, strict=True):
+            s, weights = stage.vector, stage.weights or (ALONE,)
+            families = [len(w.starts) - 1 for w in weights]
+            table = -1 if s == self.last else table_at[s][0]
+            head[:] = len(weights), table, prod(families), int(steps_above(np.float64(stage.base)))
+            own = self._strides(s)
+            for i, w in enumerate(weights):
+                rows[i, :4] = *nodes[id(w)], families[i], w.longest
+                rows[i, 5] = 1
+                rows[i, 4] = nothing
+            for i, (k, down) in enumerate(predecessors(stage)):
+                strides = self._strides(down)
+                rows[i, 4:6] = table_at[down][0], own[k]
+                rows[i, 6 : 6 + len(stage.axes)] = [strides[a] for a in stage.axes]
+            lengths = [int(np.diff(w.starts).max()) for w in weights]
             longest = max(longest, lengths[-1])
             sizes = [prod(lengths[i + 1 :]) for i in range(len(lengths) - 1)]
             offsets[: len(sizes)] = np.maximum(offsets[: len(sizes)], sizes)
         ends = np.cumsum(offsets)
-        buffer = int(ends[-1])
         offsets = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-        floor = floors(share)
-        step = steps_above(np.where(share > 0, share, 1.0))
-        return Arrays(rows, np.concatenate(starts), heavy, rest, share, floor, step, table_at, at, offsets, buffer, longest)
+        starts, heavy, rest, share, step = (np.concatenate([getattr(w, name) for w in parts]) for name in _NODES)
+        ratio = np.concatenate([np.zeros(len(w.share)) if w.is_exact else w.ratio for w in parts]) if not self.is_exact else np.zeros(0)
+        return Arrays(heads, along, starts, heavy, rest, share, ratio, step, table_at, at, offsets, int(ends[-1]), longest)
+
+    def _strides(self, s: LevelVector) -> dict[int, int]:
+        """Return the stride of each axis in the table of a level vector, whose order is that of its stage."""
+        found = self._free.get(s)
+        order = found.axes if found else range(len(s))
+        shape = self.table_shape(s)
+        out, stride = dict.fromkeys(range(len(s)), 0), 1
+        for k in reversed(order):
+            out[k] = stride
+            stride *= shape[k]
+        return out
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all centres come from integers alone."""
+        return all(w.is_exact for stage in self.stages for w in stage.weights)
 
     @cached_property
     def largest_scale(self) -> int:
-        """The largest D of a cell: the product over the axes of the largest weight of a family."""
-        return max(prod(int(self.shape.trees[k].sizes(stage.vector[k] - 1).max()) for k in stage.axes) for stage in self.stages)
+        """The largest D W of a cell: the product over the axes of the largest weight of a family."""
+        return max(prod(w.largest for w in stage.weights) for stage in self.stages)
+
+    def places_under(self, s: LevelVector) -> int:
+        """The most places under one sum at a level vector."""
+        return prod(int(tree.sizes(level).max()) for tree, level in zip(self.trees, s, strict=True))
 
     @cached_property
     def line_cells(self) -> int:
         """The most places under a sum along an axis: |a|^2 of the longest linear form that is held, divided by its D."""
-        longest = 1
+        return max(self.places_under(down) for stage in self.stages for _, down in predecessors(stage))
+
+    def variance_counts(self) -> dict[int, int]:
+        """{class: cells drawn in it for one table}: a cell of class c has a variance of at most 2^(c / STEPS)."""
+        total: Counter[int] = Counter()
         for stage in self.stages:
-            own = [int(self.shape.trees[k].sizes(stage.vector[k]).max()) for k in stage.axes]
-            above = [int(self.shape.trees[k].sizes(stage.vector[k] - 1).max()) for k in stage.axes]
-            longest = max(longest, stage.outside * max(prod(own) // o * a for o, a in zip(own, above, strict=True)))
-        return longest
+            found = Counter({int(steps_above(np.float64(stage.base))): 1})
+            for w in stage.weights:
+                steps, counts = w.shares
+                distinct, which = np.unique(steps_above(steps), return_inverse=True)
+                times = np.bincount(which, weights=counts, minlength=len(distinct)).astype(np.int64)
+                before, found = found, Counter()
+                for (a, m), (b, n) in product(before.items(), zip(distinct.tolist(), times.tolist(), strict=True)):
+                    found[a + b] += m * n
+            total += found
+        return dict(total)
 
-    def variance_counts(self, steps: int = STEPS) -> dict[int, int]:
-        """{class: cells drawn in it for one table}: a cell of class c has a variance of at most 2^(c / steps) sigma_squared.
-
-        For other than STEPS, classes are lower bounds instead: the variance is at least 2^(c / steps) sigma_squared.
-        """
-        total: dict[int, int] = {}
+    @cached_property
+    def variance_floors(self) -> tuple[Floats, Floats]:
+        """(lower bounds of the variances of the cells drawn for one table, how many cells have each)."""
+        values, counts = [], []
         for stage in self.stages:
-            outside = np.float64(stage.outside)
-            found = {int(steps_above(outside) if steps == STEPS else np.floor(steps * np.log2(outside) * (1 - 1e-12))): 1}
-            for k in stage.axes:
-                found = _convolve(found, self._axis_counts(k, stage.vector[k], steps))
-            for key, count in found.items():
-                total[key] = total.get(key, 0) + count
-        return total
+            low, times = np.array([float(stage.base)]), np.ones(1)
+            for w in stage.weights:
+                own, count = _gather(*w.shares)
+                low, times = _gather(np.multiply.outer(low, own).ravel(), np.multiply.outer(times, count).ravel())
+            values.append(low)
+            counts.append(times)
+        return np.concatenate(values), np.concatenate(counts)
 
-    def _axis_counts(self, k: int, level: int, steps: int) -> dict[int, int]:
-        tree = self.shape.trees[k]
-        w, begins = tree.sizes(level), tree.starts(level - 1)
-        rest = np.repeat(np.cumsum(w)[begins[1:] - 1], np.diff(begins)) - np.cumsum(w) + w
-        share = (w * (rest - w) / rest)[rest > w]
-        classes = steps_above(share) if steps == STEPS else np.floor(steps * np.log2(share) - 1e-9).astype(np.int64)
-        keys, counts = np.unique(classes, return_counts=True)
-        return dict(zip(keys.tolist(), counts.tolist(), strict=True))
+
+_NODES = ("starts", "heavy", "rest", "share", "step")
 
 
 def predecessors(stage: Stage) -> list[tuple[int, LevelVector]]:
@@ -251,26 +354,28 @@ def predecessors(stage: Stage) -> list[tuple[int, LevelVector]]:
     return [(k, (*s[:k], s[k] - 1, *s[k + 1 :])) for k in stage.axes]
 
 
-def _grid(mean: Table, sums: list[Any], weights: list[list[int]], firsts: list[int], cell: OpenCell, choose: Choose) -> Table:
+def _grid(mean: Table, sums: list[Any], weights: Sequence[Weights], families: Sequence[int], cell: OpenCell, choose: Choose) -> Table:
     """A grid with these sums along each axis, slice after slice of the first axis: the rest of a sum, beyond what `mean` expects there, is
     shared out by weight; inside a slice the same is done on one axis less.
     """
-    own = weights[0]
+    first, end = weights[0].starts[families[0] : families[0] + 2].tolist()
+    own = weights[0].between(first, end)
     out = np.zeros(mean.shape, dtype=object)
     left: Any = sums[0] - mean.sum(axis=0)
+    W = sum(own, Fraction(0))
     for i, w in enumerate(own):
-        W = sum(own[i:])
-        centre = mean[i] + left * Fraction(w, W)
-        step = int(steps_above(np.float64(w * (W - w) / W))) if w < W else 0
-        inner = OpenCell(cell.vector, (*cell.place, firsts[0] + i), Fraction(0), cell.share * Fraction(w * (W - w), W), cell.step + step)
+        centre = mean[i] + left * (w / W)
+        step = int(weights[0].step[weights[0].node(families[0], i)]) if w < W else 0
+        inner = OpenCell(cell.stage, (*cell.place, first + i), Fraction(0), cell.share * (w * (W - w) / W), cell.step + step)
         if len(weights) > 1:
-            out[i] = _grid(np.asarray(centre, dtype=object), [along[i] for along in sums[1:]], weights[1:], firsts[1:], inner, choose)
+            out[i] = _grid(np.asarray(centre, dtype=object), [along[i] for along in sums[1:]], weights[1:], families[1:], inner, choose)
         elif inner.share == 0:
             assert Fraction(centre).denominator == 1
             out[i] = int(centre)
         else:
             out[i] = choose(inner._replace(centre=Fraction(centre)))
         left = left - (out[i] - mean[i])
+        W -= w
     return out
 
 
@@ -286,23 +391,25 @@ def step_bound(e: int) -> Fraction:
     return Fraction(ceil(2 ** (quarter / STEPS) * 64), 64) * Fraction(2) ** whole
 
 
-def floors(share: Floats) -> Floats:
-    """A lower bound of each share, of few different values: 1 - 1/p, p a power of two, below one; else five bits."""
-    missing, power = np.frexp(np.where(share < 1, 1 - share, 0.5))
-    below_one = 1 - np.ldexp(1.0, np.where(missing == 0.5, power - 1, power))
-    mantissa, exponent = np.frexp(share)
-    return np.asarray(np.where(share < 1, np.minimum(below_one, share), np.ldexp(np.floor(mantissa * 32) / 32, exponent)))
+ALONE = Weights(np.ones(2, dtype=np.int64), np.array([0, 2]))
+"""A number that is in no sum: it has a sibling that takes it back, in a place that is not read."""
+ALONE.longest, ALONE.share[0], ALONE.step[0] = 0, 1.0, 0
+
+
+def _gather(values: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
+    """(values rounded down to a few leading bits, each once; how many there are of each)."""
+    mantissa, exponent = np.frexp(values)
+    distinct, which = np.unique(np.ldexp(np.floor(np.ldexp(mantissa, FINE_BITS)), exponent - FINE_BITS), return_inverse=True)
+    return distinct, np.bincount(which, weights=counts).astype(np.float64)
 
 
 @lru_cache(maxsize=64)
 def sequence_of(shape: Levels) -> LevelSequence:
-    """The sequence of a shape; samplers of one shape share it."""
-    return LevelSequence(shape)
-
-
-def _convolve(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
-    out: dict[int, int] = {}
-    for a, m in first.items():
-        for b, n in second.items():
-            out[a + b] = out.get(a + b, 0) + m * n
-    return out
+    """Return the sequence of a product of hierarchies: a child has the weight of its places. Samplers of one shape share it."""
+    weights = lru_cache(None)(lambda k, level: Weights(shape.trees[k].sizes(level), shape.trees[k].starts(level - 1)))
+    stages = []
+    for s in shape.free():
+        axes = tuple(k for k, level in enumerate(s) if level)
+        outside = prod(n for k, n in enumerate(shape.axes) if k not in axes)
+        stages.append(Stage(s, axes, Fraction(outside), tuple(weights(k, s[k]) for k in axes)))
+    return LevelSequence(shape.trees, stages)

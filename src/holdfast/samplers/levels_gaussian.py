@@ -1,394 +1,118 @@
-"""Gaussian noise on a product of hierarchies under any kept levels: exact, linear time.
+"""Gaussian noise on one sum, on a grid, and on a product of hierarchies under any kept levels: exact, linear time.
 
-Cells are drawn through the sequence of level_sequence.py, each from N_Z(c, s^2) with the centre c and the variance s^2 found there. The
-whole block is kept with probability prod theta_(s_j)(c_j) / theta_(s_j)(0), else the WHOLE block is drawn anew ([theory R20]).
-
-One cell. With c0 = ceil(c - 1/2), d = c - c0: propose z = c0 + p, p from a fixed centred law of parameter V > s^2, and accept with
-probability exp(-t), h = s^2 / V,
-
-    t = ((1 - h) p - d)^2 / (2 V h (1 - h)),
-
-the ratio of the two weights divided by its supremum over real p. V is g q sigma_squared, and at least q sigma_squared + 1/4, where q, one
-of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal variance, whichever their stage,
-share one proposal law, a class.
-
-Words. Each class draws its proposals in chunks by the exact engine, and then takes as many accept words; pairs (proposal, accept word) are
-used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block come in chunks of their own.
-The size of a chunk is a function of what is left to draw, so that output is a function of the words alone.
-
-Error of the doubles. d comes from an exact integer remainder, relative error below 2^-50. h is a product of at most MOST_AXES + 3 doubles,
-each the nearest to its value or off by two units in the last place: relative error below 2^-48. As h <= 1 / g <= 64/65, 1 - h has relative
-error below 2^-42. With x = (1 - h) p - d, (1 - h) |p| <= |x| + |d|, so x is off by at most 2^-41 (|x| + |d|), and t = M x^2, M = 1 / (2 V
-h (1 - h)), by at most 2^-39 (t + sqrt(t) sqrt(M) |d|). sqrt(M) |d| <= 1 / (2 sqrt(2 s^2 (1 - h))) < 13: for V < 4, g = 5/4 and s^2 >= 2^-8,
-which is checked; above, s^2 >= V h with h >= 2^(-(MOST_AXES + 2) / 4) / g. By exp(-t) t < .4 and exp(-t) sqrt(t) < .43 the probability is
-off by less than 2^-36. LEVEL_BAND = 2^-35 covers it; what it leaves open is settled with exact rationals and balls.
+One sum and a grid are products of plain axes: all line sums are kept, and one level vector is free ([theory R6], [theory R7] (g)).
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from flint import arb
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast.errors import InvalidParameter, RequestTooLarge
-from holdfast.exact import DiscreteGaussian
-from holdfast.exact.balls import ball
-from holdfast.exact.compiled import loops_for
-from holdfast.exact.law import Sampler, check_memory
-from holdfast.exact.parameters import positive_fraction, sample_size
-from holdfast.exact.predicates import is_below
-from holdfast.lattices.shapes.levels import Levels, LevelVector
-from holdfast.randomness.words import Words
-from holdfast.samplers.level_sequence import FINE_STEPS, LevelSequence, OpenCell, sequence_of, step_bound
-from holdfast.samplers.sequential_gaussian import LEAST_CELL_VARIANCE, stretch_for
-from holdfast.samplers.theta import log_theta3, log_theta_error, theta_ratio_ball
+from holdfast.exact.parameters import exact_integer, positive_fraction
+from holdfast.lattices.shapes.levels import Levels
+from holdfast.lattices.trees import Tree
+from holdfast.samplers.level_sequence import sequence_of
+from holdfast.samplers.sequence_gaussian import LEAST_CELL_VARIANCE, MOST_AXES, SequenceGaussian, check_reach
+from holdfast.samplers.theta import log_theta3, log_theta_ratio
 
-Ints = NDArray[np.int64]
-
-LEVEL_BAND = 2.0**-35
-CHUNK_PAIRS = 1 << 15
-"""Most pairs of a class drawn at a time."""
-SMALL_DRAW = 1 << 9
-"""Cells up to which fractions in Python are faster than loading Numba."""
-MOST_AXES = 12
-_COMPILED = "holdfast.samplers._levels_compiled"
+CLOSE_TO_ONE = 0.0005
+"""Bounds of the tries, as logarithms, below which nothing sharper is computed."""
+ROW_NEAR = 1 << 16
+"""Cells of a row whose variances count separately in expected tries."""
 
 
-@dataclass(frozen=True, eq=False)
-class VarianceClass:
-    """Cells of nearly equal variance: their proposal's parameter, its sampler, about one pair in `share` is rejected, cells a table."""
-
-    V: Fraction
-    sampler: Sampler
-    share: int
-    cells: int
-
-
-class LevelsGaussian:
+class LevelsGaussian(SequenceGaussian):
     """Gaussian noise on a product of hierarchies, cell by cell from coarse levels to fine ones.
 
     Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer tables all of whose sums at kept level vectors are zero.
-    Given:       sigma_squared >= 2^(axes - 8), at most 12 axes.
-    Guarantees:  exact; time linear in the cells, times `expected_tries`.
-    Reference:   [theory R20]; the module's text. `draw_slowly` is the same with every decision exact.
-
-    `band` and `chunk_pairs` exist for tests: a wide band changes nothing, another chunk changes which word serves what.
+    Given:       sigma_squared >= 2^(axes - 8), at most 16 axes.
+    Guarantees:  those of SequenceGaussian.
+    Reference:   [theory R20].
     """
 
-    name = "sequential Gaussian, level by level"
+    small_draw = 1 << 9
 
-    def __init__(self, shape: Levels, sigma_squared: Fraction, *, band: float = LEVEL_BAND, chunk_pairs: int = CHUNK_PAIRS) -> None:
+    def __init__(self, shape: Levels, sigma_squared: Fraction, **others: Any) -> None:
         self.shape = shape
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
-        self.cells, self.axes = shape.size, len(shape.trees)
-        if self.axes > MOST_AXES:
-            raise RequestTooLarge(f"A product of hierarchies of {self.axes} axes is not drawn; up to {MOST_AXES} are. Use fewer columns.")
+        axes = len(shape.trees)
+        if axes > MOST_AXES:
+            raise RequestTooLarge(f"A product of hierarchies of {axes} axes is not drawn; up to {MOST_AXES} are. Use fewer columns.")
         if shape.dimension == 0:
             raise InvalidParameter("The kept totals fix every cell of this block: nothing is left to draw.")
-        least = LEAST_CELL_VARIANCE * 2**self.axes
+        least = LEAST_CELL_VARIANCE * 2**axes
         if self.sigma_squared < least:
             raise InvalidParameter(
-                f"sigma_squared must be at least {least} for {self.axes} axes: below, nearly all noise would be zero. Use more noise."
+                f"sigma_squared must be at least {least} for {axes} axes: below, nearly all noise would be zero. Use more noise."
             )
-        self.band, self.chunk_pairs = band, chunk_pairs
-        self._check_reach()
+        super().__init__(sequence_of(shape), self.sigma_squared, **others)
+        under = max(self.sequence.places_under(stage.vector) for stage in self.sequence.stages)
+        check_reach(self.cells, axes, self.sequence.largest_scale, self.sigma_squared * under)
 
     def __repr__(self) -> str:
         return f"LevelsGaussian({' x '.join(map(str, self.shape.axes))} places, sigma_squared='{self.sigma_squared}')"
 
-    @property
-    def sequence(self) -> LevelSequence:
-        return sequence_of(self.shape)
 
-    def _check_reach(self) -> None:
-        """Refuse what could leave 64-bit integers.
+class SequentialGaussian(LevelsGaussian):
+    """Gaussian noise on one sum or a grid, cell by cell.
 
-        The law is sub-Gaussian with proxy sigma in every direction ([theory R7]). N / D and S / D are values of linear forms a z with |a|^2
-        at most twice the cells under a sum along an axis; none exceeds `reach` with probability above 2^-200. Integers held are at most
-        4 D reach.
-        """
-        nats = 139 + (16 * self.cells * (self.axes + 1)).bit_length()
-        reach = math.isqrt(int(4 * self.sigma_squared * nats * self.sequence.line_cells)) + 2
-        if reach >= 1 << 50 or 8 * self.sequence.largest_scale * reach >= 1 << 62:
-            raise RequestTooLarge(
-                f"A Gaussian on {self.cells} cells with sigma_squared about {float(self.sigma_squared):.3g} could leave 64-bit integers. "
-                "Use fewer cells in a block or less noise."
-            )
+    Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer arrays of the given shape whose sums along every axis
+                 are all zero.
+    Given:       every axis has at least two places.
+    """
+
+    name = "sequential Gaussian"
+    small_draw = 1 << 11
+
+    def __init__(self, shape: tuple[int, ...], sigma_squared: Fraction, **others: Any) -> None:
+        axes = tuple(exact_integer(n, "an axis") for n in shape)
+        if not axes or min(axes) < 2:
+            raise InvalidParameter(f"Every axis must have at least two places. Got shape {axes}: nothing is left to draw.")
+        kept = tuple(tuple(int(other != k) for other in range(len(axes))) for k in range(len(axes)))
+        super().__init__(Levels(tuple(map(Tree.plain, axes)), kept), sigma_squared, **others)
+
+    def __repr__(self) -> str:
+        return f"SequentialGaussian(shape={self.shape.axes}, sigma_squared='{self.sigma_squared}')"
 
     @cached_property
     def expected_tries(self) -> float:
-        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below."""
-        counts = self.sequence.variance_counts(FINE_STEPS)
-        least = np.array([float(self.sigma_squared) * 2.0 ** (c / FINE_STEPS) for c in counts])
-        total = float((log_theta3(least) * np.array(list(counts.values()), dtype=np.float64)).sum())
-        return math.exp(total) if total < 700 else math.inf
-
-    @cached_property
-    def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
-        """(the lowest class, the classes from there on; None where no cell is)."""
-        counts = self.sequence.variance_counts()
-        lowest = min(counts)
-        return lowest, tuple(self._class(c, counts[c]) if c in counts else None for c in range(lowest, max(counts) + 1))
-
-    def _class(self, c: int, cells: int) -> VarianceClass:
-        bound = self.sigma_squared * step_bound(c)
-        stretch, share = stretch_for(bound)
-        V = max(stretch * bound, bound + Fraction(1, 4))  # d / (1 - h), where t is 0, must stay near for small variances
-        return VarianceClass(V, DiscreteGaussian(V).sampler(), share, cells)
-
-    def draw(self, n: int, words: Words) -> Ints:
-        """n independent draws, shape (n, cells), cells in C order."""
-        n = sample_size(n)
-        check_memory(n * self.cells)
-        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, SMALL_DRAW) is None else self.draw_compiled(n, words)
-
-    def draw_compiled(self, n: int, words: Words) -> Ints:
-        """As `draw`, by compiled loops."""
-        run = CompiledRun(self, n, words)
-        out = np.empty((n, self.cells), dtype=np.int64)
-        run.fill(out)
-        return out
-
-    def draw_given(self, sums: Ints, words: Words, *, slowly: bool = False) -> tuple[Ints, NDArray[np.bool_]]:
-        """One try for each row of sums, the totals of the units of level 1 of the only axis: (cells, whether the try is kept).
-
-        Law:         given that it is kept, a try has weights exp(-|z|_2^2 / (2 sigma_squared)) among tables with these totals; it is kept
-                     with a probability proportional to the sum of these weights over exp(-sum of totals^2 / (2 n sigma_squared)).
-        """
-        (level,) = self.sequence.kept_vectors()
-        out, kept = np.empty((len(sums), self.cells), dtype=np.int64), np.zeros(len(sums), dtype=np.bool_)
-        if slowly or loops_for(_COMPILED, out.size, SMALL_DRAW) is None:
-            pairs = ClassPairs(self.classes[1], len(sums), self.chunk_pairs, words)
-            for row, own in enumerate(sums):
-                given = {level: np.array(own.tolist(), dtype=object)}
-                out[row], kept[row] = self._one_try(given, pairs, len(sums) - row)
-            return out, kept
-        run = CompiledRun(self, len(sums), words)
-        for row, own in enumerate(sums):
-            run.set_sums(level, own)
-            kept[row] = run.fill(out[row : row + 1], left=len(sums) - row, one_try=True)
-        return out, kept
-
-    @property
-    def keep_error(self) -> float:
-        """Error of exp(sum of logs) in doubles: four times what relative errors of 2^-50 give, as s^2 has up to 2^-48, and the sums'."""
-        smallest = float(self.sigma_squared) / 2**self.axes
-        return 2 * self.sequence.free_cells * (4 * float(log_theta_error(smallest)) + 2.0**-52 + 2.0**-60)
-
-    def share_at(self, number: int, unit: int, line: int, cell: int) -> Fraction:
-        """The variance of one cell in units of sigma_squared, exactly."""
-        stage = self.sequence.stages[number]
-        trees, s = self.shape.trees, stage.vector
-        parents = np.unravel_index(unit, [trees[k].units(s[k] - 1) for k in stage.axes])
-        spans = [trees[k].starts(s[k] - 1)[p : p + 2].tolist() for k, p in zip(stage.axes, parents, strict=True)]
-        outer = np.unravel_index(line, [end - begin for begin, end in spans[:-1]]) if len(spans) > 1 else ()
-        places = [*(int(place) for place in outer), cell]
-        out = Fraction(stage.outside)
-        for k, (begin, end), place in zip(stage.axes, spans, places, strict=True):
-            sizes = trees[k].sizes(s[k])[begin + place : end].tolist()
-            out *= Fraction(sizes[0] * sum(sizes[1:]), sum(sizes))
-        return out
-
-    def draw_slowly(self, n: int, words: Words) -> Ints:
-        """The same draws from the same words without floating point: the oracle of `draw`."""
-        pairs = ClassPairs(self.classes[1], n, self.chunk_pairs, words)
-        out = np.empty((n, self.cells), dtype=np.int64)
-        for row in range(n):
-            kept = False
-            while not kept:
-                out[row], kept = self._one_try(self.kept_sums, pairs, n - row)
-        return out
-
-    def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
-        """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
-        seen: list[OpenCell] = []
-        z = self.sequence.walk(kept, lambda cell: self._choose(cell, self.classes[0], left, pairs, seen))
-        pairs.drawn[:] = 0
-        keep = pairs.next_keep(left)
-        return z, pairs.keeps_exactly(keep, [(cell.centre, self.sigma_squared * cell.share) for cell in seen])
-
-    def _choose(self, cell: OpenCell, lowest: int, left: int, pairs: ClassPairs, seen: list[OpenCell]) -> int:
-        seen.append(cell)
-        c = cell.step - lowest
-        while True:
-            place = pairs.next_pair(c, left)
-            if pairs.accepts_exactly(c, place, cell.centre, self.sigma_squared * cell.share):
-                pairs.drawn[c] += 1
-                return math.ceil(cell.centre - Fraction(1, 2)) + int(pairs.proposals[place])
-
-    @property
-    def kept_sums(self) -> dict[LevelVector, Any]:
-        """The sums of kept level vectors: zero."""
-        return {s: np.zeros(self.sequence.table_shape(s), dtype=object) for s in self.sequence.kept_vectors()}
-
-    def centres(self, z: list[int]) -> list[tuple[Fraction, Fraction]]:
-        """(centre, variance) of every cell that is not forced, given the cells before it, in the order of the draw: exact rationals."""
-        whole = np.array(z, dtype=object)
-        sums = {stage.vector: (stage.axes, self.shape.sums(whole, stage.vector)) for stage in self.sequence.stages}
-        kept = {s: self.shape.sums(whole, s) for s in self.sequence.kept_vectors()}
-        found: list[tuple[Fraction, Fraction]] = []
-
-        def choose(cell: OpenCell) -> int:
-            found.append((cell.centre, self.sigma_squared * cell.share))
-            axes, table = sums[cell.vector]
-            place = [0] * self.axes
-            for k, unit in zip(axes, cell.place, strict=True):
-                place[k] = unit
-            return int(table[tuple(place)])
-
-        again = self.sequence.walk(kept, choose)
-        assert again == list(z), "not a table of the block"
-        return found
+        """Expected whole-block tries for one draw. One sum: their value in doubles. Grids: the proven bound of theta.tries_bound."""
+        return one_sum_tries(self.cells, self.sigma_squared) if len(self.shape.axes) == 1 else super().expected_tries
 
 
-class StageVariances(NamedTuple):
-    """Variances for the compiled loop: of each stage, of each node (its share, a lower bound of it, its class), 1 / V and 1 / (2 V) of each
-    class; how near doubles decide about a cell and about a table.
+def one_sum_tries(cells: int, sigma_squared: Fraction) -> float:
+    """prod theta_{s_j}(0) / (theta_sigma(0)^n P[a sum of n independent N_Z(0, sigma_squared) is 0]) in doubles, for plans.
+
+    The characteristic function of N_Z(0, sigma_squared) at 2 pi t is itself a theta ratio, of centre t and s^2 = 1 / (4 pi^2
+    sigma_squared); P is the integral of its n-th power over one period. The variances multiply to sigma_squared^(n-1) / n.
     """
+    variance = float(sigma_squared)
+    bound = _log_one_sum_bound(cells, variance)
+    if bound < CLOSE_TO_ONE:
+        return math.exp(bound)
 
-    variances: NDArray[np.float64]
-    share: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    step: Ints
-    inverse: NDArray[np.float64]
-    half: NDArray[np.float64]
-    band: float
-    keep_band: float
+    def log_kernel(t: ArrayLike) -> NDArray[np.float64]:
+        return cells * log_theta_ratio(1 / (4 * math.pi**2 * variance), t)
 
-
-class ClassPairArrays(NamedTuple):
-    """The arrays of ClassPairs."""
-
-    proposals: Ints
-    accepts: NDArray[np.uint32]
-    filled: Ints
-    used: Ints
-    drawn: Ints
-    keeps: NDArray[np.uint32]
+    low, high = 0.0, 0.5
+    if log_kernel(0.5) < -50:
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if log_kernel(middle) > -50 else (low, middle)
+    values = np.exp(log_kernel(np.linspace(0, high, 4097)))
+    log_chance = math.log(2 * high * (float(values.sum()) - (values[0] + values[-1]) / 2) / 4096)
+    total = -float(log_theta3(variance)) * cells - 0.5 * math.log(2 * math.pi * variance * cells) - log_chance + bound
+    return math.exp(total) if total < 700 else math.inf
 
 
-class CompiledRun:
-    """The arrays of one call, and the loop that hands over to exact arithmetic where doubles leave a decision open."""
-
-    def __init__(self, sampler: LevelsGaussian, n: int, words: Words) -> None:
-        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
-        self._loops = loops = importlib.import_module(_COMPILED)
-        self._sampler, self._left = sampler, n
-        arrays, (lowest, classes) = sampler.sequence.arrays, sampler.classes
-        walk = arrays.walk()
-        self._walk, self._table_at = walk._replace(stages=walk.stages.copy()), arrays.table_at
-        self._walk.stages[:, loops.BASE] -= lowest
-        variances = np.array([float(sampler.sigma_squared * stage.outside) for stage in sampler.sequence.stages])
-        inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
-        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
-        self._state, self._losses = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(1)
-        self._spread = StageVariances(
-            variances, arrays.share, arrays.floor, arrays.step, inverse, inverse / 2, sampler.band, sampler.band + sampler.keep_error
-        )
-
-    def set_sums(self, s: LevelVector, sums: Ints) -> None:
-        """The sums of a kept level vector; zero unless they are set."""
-        begin, length = self._table_at[s]
-        self._walk.tables[begin : begin + length] = sums
-
-    def fill(self, out: Ints, left: int | None = None, *, one_try: bool = False) -> bool:
-        """Draw every row of `out`; with `one_try` its only row, once: whether the accept step keeps it."""
-        loops, state, pairs, sampler = self._loops, self._state, self._pairs, self._sampler
-        left = len(out) if left is None else left
-        for place in (loops.ROW, loops.STAGE, loops.UNIT, loops.LINE):
-            state[place] = 0
-        state[loops.CELL], state[loops.ONE_TRY], self._losses[0] = -1, int(one_try), 0.0
-        while True:
-            status = loops.draw_blocks(out, self._walk, self._spread, pairs.arrays(), state, self._losses)
-            if status in (loops.DONE, loops.REJECTED):
-                pairs.keep = int(state[loops.KEEP])
-                return bool(status == loops.DONE)
-            row, keep, c = int(state[loops.ROW]), int(state[loops.KEEP]), int(state[loops.CLASS])
-            if status == loops.NEED_PAIRS:
-                pairs.refill(c, left - row)
-                state[loops.KNOWN] = 0
-            elif status == loops.NEED_KEEP:
-                pairs.refill_keeps(left - row)
-                state[loops.KEEP], state[loops.KNOWN] = 0, 0
-            elif status == loops.OPEN_PAIR:
-                place = int(pairs.used[c])
-                centre = Fraction(int(state[loops.NUMERATOR]), int(state[loops.FULL]))
-                where = (int(state[i]) for i in (loops.STAGE, loops.UNIT, loops.LINE, loops.CELL))
-                below = pairs.accepts_exactly(c, place, centre, sampler.sigma_squared * sampler.share_at(*where))
-                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_PAIR, place, 1 if below else -1
-            else:
-                below = pairs.keeps_exactly(keep, sampler.centres(out[row].tolist()))
-                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_KEEP, keep, 1 if below else -1
-
-
-class ClassPairs:
-    """Proposals with their accept words, in chunks for each class, and the words that keep or throw away blocks.
-
-    The chunks lie one behind the other in two arrays; `used` and `filled` are places in these.
-    """
-
-    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words) -> None:
-        self.classes, self._most, self._words = classes, most, words
-        room = [0 if found is None else self._count(found, n * found.cells) for found in classes]
-        self._begin = np.concatenate([[0], np.cumsum(room)])[:-1].astype(np.int64)
-        self._first_word, self._first_keep = [0] * len(classes), 0
-        self.proposals = np.zeros(sum(room), dtype=np.int64)
-        self.accepts = np.zeros(sum(room), dtype=np.uint32)
-        self.filled, self.used, self.drawn = self._begin.copy(), self._begin.copy(), np.zeros(len(classes), dtype=np.int64)
-        self.keeps, self.keep = np.zeros(0, dtype=np.uint32), 0
-
-    def arrays(self) -> ClassPairArrays:
-        """As the compiled loop takes them."""
-        return ClassPairArrays(self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps)
-
-    def _count(self, found: VarianceClass, left: int) -> int:
-        return min(self._most, left + left // found.share + 32)
-
-    def refill(self, c: int, rows: int) -> None:
-        """New pairs of a class, enough for about what is left of so many tables if a chunk can hold them."""
-        found = self.classes[c]
-        assert found is not None
-        count = self._count(found, max(rows * found.cells - int(self.drawn[c]), 1))
-        begin = int(self._begin[c])
-        self.proposals[begin : begin + count] = found.sampler.draw(count, self._words)
-        self._first_word[c] = self._words.position
-        self.accepts[begin : begin + count] = self._words.take(count)
-        self.used[c], self.filled[c] = begin, begin + count
-
-    def refill_keeps(self, rows: int) -> None:
-        self._first_keep = self._words.position
-        self.keeps = self._words.take(min(self._most, rows))
-
-    def next_keep(self, rows: int) -> int:
-        if self.keep == len(self.keeps):
-            self.refill_keeps(rows)
-            self.keep = 0
-        self.keep += 1
-        return self.keep - 1
-
-    def next_pair(self, c: int, rows: int) -> int:
-        if self.used[c] == self.filled[c]:
-            self.refill(c, rows)
-        self.used[c] += 1
-        return int(self.used[c]) - 1
-
-    def accepts_exactly(self, c: int, place: int, centre: Fraction, variance: Fraction) -> bool:
-        """Whether a proposal is taken, by the exponent t of the module's text."""
-        found = self.classes[c]
-        assert found is not None
-        d, h = centre - math.ceil(centre - Fraction(1, 2)), variance / found.V
-        t = ((1 - h) * int(self.proposals[place]) - d) ** 2 / (2 * found.V * h * (1 - h))
-        word = self._first_word[c] + place - int(self._begin[c])
-        return is_below(int(self.accepts[place]), 32, lambda: (-ball(t)).exp(), self._words, word)
-
-    def keeps_exactly(self, keep: int, centres: list[tuple[Fraction, Fraction]]) -> bool:
-        """Whether a block is kept, by its centres and variances."""
-        chance = lambda: math.prod((theta_ratio_ball(variance, c) for c, variance in centres), start=arb(1))  # noqa: E731
-        return is_below(int(self.keeps[keep]), 32, chance, self._words, self._first_keep + keep)
+def _log_one_sum_bound(cells: int, variance: float) -> float:
+    """Logarithm of prod theta3(exp(-2 pi^2 s_j^2)), s_j^2 = variance (1 - 1/j), j = 2 .. cells; far along the row all s_j are as one."""
+    near = min(cells, ROW_NEAR)
+    total = float(log_theta3(variance * (1 - 1 / np.arange(2, near + 1))).sum())
+    return total + (cells - near) * float(log_theta3(variance * (1 - 1 / near)))

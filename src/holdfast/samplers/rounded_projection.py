@@ -388,7 +388,7 @@ class RoundedLevels(RoundedSampler):
             state[loops.CELL] = -1
             while loops.round_table(row, walk, taken, state) != loops.DONE:
                 word = int(state[loops.WORD])
-                verdict = settle_coin(int(state[loops.NUMERATOR]), int(state[loops.FULL]), words, first + word)
+                verdict = settle_coin(int(state[loops.AHEAD]), int(state[loops.SCALE]), words, first + word)
                 state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_COIN, word, int(verdict)
             row += own
         return out

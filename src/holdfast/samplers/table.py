@@ -320,7 +320,7 @@ class SideBySide:
 
 
 def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) -> Choice:
-    from holdfast.samplers.sequential_gaussian import SequentialGaussian
+    from holdfast.samplers.levels_gaussian import SequentialGaussian
 
     if 2 in shape.axes:
         return Choice(_mirror(shape.axes, target.sigma_squared), reason)

@@ -1,6 +1,6 @@
 """Linear invariants of real-valued answers and how far one person can move them, exact: the base of `hf.answer`."""
 
-from holdfast.subspace.sensitivities import Neighbours, Sensitivities, linear_sensitivities, same_invariants_sensitivities
-from holdfast.subspace.spaces import Invariants, Subspace
+from holdfast.subspace.sensitivities import Neighbours, Sensitivities, same_invariants_sensitivities
+from holdfast.subspace.spaces import Invariants
 
-__all__ = ["Invariants", "Neighbours", "Sensitivities", "Subspace", "linear_sensitivities", "same_invariants_sensitivities"]
+__all__ = ["Invariants", "Neighbours", "Sensitivities", "same_invariants_sensitivities"]

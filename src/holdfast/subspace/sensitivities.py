@@ -6,7 +6,6 @@ each person in cell z: replacing one person moves it by a_z - a_z', adding one b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,19 +16,15 @@ from flint import fmpq, fmpq_mat, fmpz_mat
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidParameter, NothingLeft
-from holdfast.exact.formatting import format_exact, round_up
+from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.lattices import algebra
-from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
+from holdfast.subspace.spaces import Invariants, read_matrix
 
 Neighbours: TypeAlias = Literal["replace-one", "add-remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 
-DIGITS = 12
-"""Significant digits of an l1 sensitivity in the basis Q_N, which is irrational; rounded up."""
-UNIT = 2.0**-52
-"""The distance of 1 to the next float."""
-_ALIKE = (
+ALIKE = (
     "All columns of the query are alike: replacing one person by another changes no answer, so there is nothing to protect. Check the "
     "query, or take neighbours='add-remove'."
 )
@@ -50,7 +45,7 @@ class Sensitivities:
     """How far one person can move the answers, in the norms that are known; exact numbers, greater than zero.
 
     l1, l2_squared:                      of A: Delta_1(A), and the SQUARE of Delta_2(A)
-    projected_l1, projected_l2_squared:  of Q_N^T A. The first depends on which basis Q_N is (Invariants.basis_name) and is rounded up.
+    projected_l1, projected_l2_squared:  of Q_N^T A. The first depends on which basis Q_N is (InvariantSpace.basis_name) and is rounded up.
     """
 
     l1: Fraction | None = None
@@ -82,27 +77,6 @@ def read_sensitivity(value: Exact, name: str = "sensitivity") -> Fraction:
     return found
 
 
-def linear_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighbours = "replace-one") -> Sensitivities:
-    """All four sensitivities of the linear query A(x) = matrix times histogram, exact (projected_l1: rounded up).
-
-    Given:       a rational n x d matrix, one column for each kind of person.
-    """
-    A = _read_linear(matrix, invariants)
-    gram = fmpq_mat(A.transpose() * A)
-    l1, l2_squared = _farthest(A, gram, range(A.ncols()), neighbours)
-    if not l1:
-        raise InvalidParameter(_ALIKE)
-    kept = fmpq_mat(invariants.rows) * A
-    if invariants.rank:
-        rows = invariants.rows
-        gram = gram - kept.transpose() * fmpq_mat(rows * rows.transpose()).solve(kept)
-    projected = _largest_gram(gram, neighbours)
-    if not projected:
-        raise NothingLeft("The invariants publish all that one person can change: nothing is left to protect. Keep fewer rows.")
-    in_basis = _largest_in_basis(to_floats(A), invariants, neighbours)
-    return Sensitivities(l1, l2_squared, round_up(Fraction(in_basis), DIGITS), projected, neighbours)
-
-
 def same_invariants_sensitivities(matrix: Any, invariants: Invariants, neighbours: Neighbours = "replace-one") -> Sensitivities:
     """Sensitivities for neighbours with the same invariants alone, exact: a_z - a_z' where C a_z = C a_z', and a_z where C a_z = 0.
 
@@ -111,41 +85,41 @@ def same_invariants_sensitivities(matrix: Any, invariants: Invariants, neighbour
                  such neighbours.
     Reference:   [theory T113].
     """
-    A = _read_linear(matrix, invariants)
+    A = read_linear(matrix, invariants)
     gram = fmpq_mat(A.transpose() * A)
     kinds: dict[tuple[fmpq, ...], list[int]] = {}
     for z, kept in enumerate(fmpq_mat(fmpq_mat(invariants.rows) * A).transpose().tolist()):
         kinds.setdefault(tuple(kept), []).append(z)
-    found = [_farthest(A, gram, kind, "replace-one") for kind in kinds.values()]
+    found = [farthest(A, gram, kind, "replace-one") for kind in kinds.values()]
     l1, l2_squared = (max(each) for each in zip(*found, strict=True))
     if neighbours == "replace-one":
         if not l1:
-            raise NothingLeft(_NOBODY_REPLACED) if len(kinds) > 1 else InvalidParameter(_ALIKE)
+            raise NothingLeft(_NOBODY_REPLACED) if len(kinds) > 1 else InvalidParameter(ALIKE)
         return Sensitivities(l1, l2_squared, neighbours=neighbours)
     unseen = kinds.get((fmpq(0),) * invariants.rank, [])
-    alone_l1, alone_l2_squared = _farthest(A, gram, unseen, neighbours)
+    alone_l1, alone_l2_squared = farthest(A, gram, unseen, neighbours)
     if not alone_l1:
         raise NothingLeft(f"{_NOBODY_ADDED} {_REPLACE if l1 else _FEWER}")
     return Sensitivities(max(alone_l1, l1 / 2), max(alone_l2_squared, l2_squared / 4), neighbours=neighbours)
 
 
-def _read_linear(matrix: Any, invariants: Invariants) -> fmpq_mat:
+def read_linear(matrix: Any, invariants: Invariants) -> fmpq_mat:
     A = read_matrix(matrix, "query_matrix")
     if A.nrows() != invariants.cells:
         raise InvalidParameter(f"The query has {A.nrows()} answers, the invariants are over {invariants.cells}. Give both for the same.")
     return A
 
 
-def _farthest(A: fmpq_mat, gram: fmpq_mat, kinds: Sequence[int], neighbours: Neighbours) -> tuple[Fraction, Fraction]:
+def farthest(A: fmpq_mat, gram: fmpq_mat, kinds: Sequence[int], neighbours: Neighbours) -> tuple[Fraction, Fraction]:
     """The largest l1 and the largest squared l2 length of a move among these columns; 0 where there is none."""
     if not kinds:
         return Fraction(0), Fraction(0)
     whole, denominator = A.numer_denom()
-    l1 = Fraction(_largest(algebra.to_numpy(whole)[:, list(kinds)], neighbours, _sums), int(denominator))
-    return l1, _largest_gram(fmpq_mat([[gram[i, j] for j in kinds] for i in kinds]), neighbours)
+    l1 = Fraction(_largest(algebra.to_numpy(whole)[:, list(kinds)], neighbours, sums), int(denominator))
+    return l1, largest_gram(fmpq_mat([[gram[i, j] for j in kinds] for i in kinds]), neighbours)
 
 
-def _moves(columns: NDArray[Any], neighbours: Neighbours) -> Iterator[NDArray[Any]]:
+def moves(columns: NDArray[Any], neighbours: Neighbours) -> Iterator[NDArray[Any]]:
     """The moves of one person, up to sign, as arrays of columns."""
     if neighbours == "add-remove":
         yield columns
@@ -157,14 +131,14 @@ def _moves(columns: NDArray[Any], neighbours: Neighbours) -> Iterator[NDArray[An
 def _largest(columns: NDArray[Any], neighbours: Neighbours, measure: Callable[[NDArray[Any]], NDArray[Any]]) -> int:
     if columns.dtype != object and int(np.abs(columns).max(initial=0)) * 2 * columns.shape[0] >= 2**62:
         columns = columns.astype(object)
-    return max((int(measure(moves).max()) for moves in _moves(columns, neighbours) if moves.size), default=0)
+    return max((int(measure(moves).max()) for moves in moves(columns, neighbours) if moves.size), default=0)
 
 
-def _sums(moves: NDArray[Any]) -> NDArray[Any]:
+def sums(moves: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.abs(moves).sum(axis=0))
 
 
-def _largest_gram(gram: fmpq_mat, neighbours: Neighbours) -> Fraction:
+def largest_gram(gram: fmpq_mat, neighbours: Neighbours) -> Fraction:
     """The largest squared length of a move, from the inner products of the columns: |a - b|^2 = aa + bb - 2 ab."""
     whole, denominator = gram.numer_denom()
     products = algebra.to_numpy(fmpz_mat(whole)).astype(object)
@@ -172,18 +146,3 @@ def _largest_gram(gram: fmpq_mat, neighbours: Neighbours) -> Fraction:
     if neighbours == "add-remove":
         return Fraction(int(own.max()), int(denominator))
     return Fraction(int((own[:, None] + own[None, :] - 2 * products).max()), int(denominator))
-
-
-def _largest_in_basis(columns: Floats, invariants: Invariants, neighbours: Neighbours) -> float:
-    """The largest l1 length of Q_N^T v over moves v, with the rounding errors of this computation added on.
-
-    A sum of k products of floats in any order is off by at most k 2^-53 / (1 - k 2^-53) times the sum of their sizes; columns are rounded
-    once, differences and sums of m terms again. Twice that is added.
-    """
-    in_basis = invariants.basis.T @ columns
-    sizes = np.abs(invariants.basis).T @ np.abs(columns)
-    bound = (invariants.cells + invariants.free + 8) * UNIT
-    slack = (sizes * bound).sum(axis=0)
-    worst = slack.max(initial=0.0) * (1 if neighbours == "add-remove" else 2)
-    found = max((float(_sums(moves).max()) for moves in _moves(in_basis, neighbours) if moves.size), default=0.0)
-    return math.nextafter(found * (1 + bound) + worst * (1 + bound), math.inf)

@@ -35,7 +35,6 @@ _BASES = {
     "default": "it is never more than 1",
     "moves": "proved for all tables and all totals within such bounds",
     "gaussian": "proved for all tables and all totals under kept sums of this form",
-    "listed": "found by listing all tables with the declared totals",
 }
 
 

@@ -17,10 +17,10 @@ from holdfast.exact.balls import precision
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2
 from holdfast.privacy import Guarantee, Promise, optimal_composition, zcdp_delta, zcdp_epsilon
-from holdfast.privacy.conversions import short_up
 from holdfast.research.accounting import GaussianPromise, compose, parallel, pld, zcdp_epsilon_optimal
 from holdfast.research.accounting.composition import PLD
 from holdfast.research.accounting.lattice_delta import enumerated_delta_bounds
+from holdfast.research.accounting.pld import short_up
 from holdfast.wording import describe
 from tests.examples import examples
 from tests.privacy.reference import real

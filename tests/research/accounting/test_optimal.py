@@ -10,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter
-from holdfast.privacy import (
-    discrete_gaussian_delta_bounds,
-    optimal_composition_delta_bounds,
-    zcdp_delta,
+from holdfast.privacy import discrete_gaussian_delta_bounds, optimal_composition_delta_bounds, zcdp_delta, zcdp_epsilon
+from holdfast.research.accounting import zcdp_delta_optimal, zcdp_epsilon_optimal
+from holdfast.research.accounting.curves import gaussian_delta_bounds
+from holdfast.research.accounting.optimal import (
+    _best_for_delta,
+    delta_bound,
     zcdp_delta_closed_form,
     zcdp_delta_intermediate,
     zcdp_delta_standard,
-    zcdp_epsilon,
 )
-from holdfast.research.accounting import zcdp_delta_optimal, zcdp_epsilon_optimal
-from holdfast.research.accounting.curves import gaussian_delta_bounds
-from holdfast.research.accounting.optimal import _best_for_delta, delta_bound
 from tests.examples import examples
 from tests.privacy.reference import real, smallest_delta
 

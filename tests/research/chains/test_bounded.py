@@ -18,6 +18,7 @@ from holdfast.lattices.shapes import Bounded, General, Grid, OneSum
 from holdfast.randomness import NoiseKey, Words
 from holdfast.research.chains.bounded import (
     BoundedChain,
+    NarrowLineGibbs,
     bounded_chain,
     distances,
     elementary_moves,
@@ -235,7 +236,7 @@ def upper_of(x: Ints) -> Ints:
 
 
 class TestNarrowBounds:
-    kernel = LineGibbs(ChainTarget.laplace(9, "1/2").within(lower=[-3, 0, -2, -1, -5, 0, -1, -4, -2]), ListedMoves(grid_cycles(3, 3)))
+    kernel = NarrowLineGibbs(ChainTarget.laplace(9, "1/2").within(lower=[-3, 0, -2, -1, -5, 0, -1, -4, -2]), ListedMoves(grid_cycles(3, 3)))
 
     def test_the_loop_makes_the_steps_and_a_wider_band_changes_nothing(self) -> None:
         assert self.kernel.is_short
@@ -244,7 +245,7 @@ class TestNarrowBounds:
         state, _ = self.kernel.run(state, 150, words[0])
         for _ in range(150):
             slow, _ = self.kernel.step(slow, words[1])
-        wide, _ = LineGibbs(self.kernel.target, self.kernel.moves, band=2.0**-6).run(self.kernel.start(words[2]), 150, words[2])
+        wide, _ = NarrowLineGibbs(self.kernel.target, self.kernel.moves, band=2.0**-6).run(self.kernel.start(words[2]), 150, words[2])
         assert np.array_equal(state, slow)
         assert np.array_equal(state, wide)
         assert words[0].position == words[1].position == words[2].position

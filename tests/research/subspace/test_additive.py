@@ -17,7 +17,7 @@ from holdfast.research.subspace import (
     DoubleGeometricNoise,
     Extended,
     GaussianNoise,
-    Invariants,
+    InvariantSpace,
     LaplaceNoise,
     Projected,
     ProjectedDoubleGeometric,
@@ -35,9 +35,9 @@ from holdfast.testing.fit import ALPHA, check_fit, check_p_value, fits
 
 DRAWS = 200_000
 BINS = np.full(40, 1 / 40)
-MARGINS = Invariants([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]])
+MARGINS = InvariantSpace([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]])
 """Both margins of 2 x 3 answers: rank 4."""
-PAIR = Invariants([[1, 1]])
+PAIR = InvariantSpace([[1, 1]])
 HISTOGRAM = np.eye(6, dtype=int)
 PREFIX = np.tril(np.ones((6, 6), dtype=int))
 
@@ -113,7 +113,7 @@ class TestLaws:
 
 
 class TestStudent:
-    QUERY = Query(Invariants([], 1), Sensitivities(l1=Fraction(3)))
+    QUERY = Query(InvariantSpace([], 1), Sensitivities(l1=Fraction(3)))
 
     def test_the_noise_is_students(self) -> None:
         law = ProjectedStudent("1/2").floating(self.QUERY)
@@ -150,7 +150,7 @@ class TestPromise:
         Pi_N y says d = y_1 - y_2 and y_3. Their densities are (1 + |d| / b) exp(-|d| / b) / (4 b) and Laplace; d moves by -1, y_3 by 1.
         """
         epsilon = 0.75
-        law = projected_laplace(Query.linear(np.eye(3, dtype=int), Invariants([[1, 1, 0]])), "3/4")
+        law = projected_laplace(Query.linear(np.eye(3, dtype=int), InvariantSpace([[1, 1, 0]])), "3/4")
         assert law.noise == LaplaceNoise(Fraction(8, 3), 3)
         b = 2 / epsilon
 
@@ -203,7 +203,7 @@ class TestErrors:
     )
     def test_extension_is_never_worse_in_l2(self, matrix: list[list[int]], rows: list[list[int]]) -> None:
         try:
-            query = Query.linear(matrix, Invariants(rows))
+            query = Query.linear(matrix, InvariantSpace(rows))
         except (InvalidParameter, NothingLeft):  # all columns alike, or kept as a whole: no such query
             reject()
         projected, extended = (
@@ -212,7 +212,7 @@ class TestErrors:
         assert 0 < extended <= projected * (1 + 1e-9)
 
     def test_and_better_where_the_kept_rows_hold_what_people_move(self) -> None:
-        query = Query.linear(PREFIX, Invariants([[1, 1, 1, 1, 1, 1]]))
+        query = Query.linear(PREFIX, InvariantSpace([[1, 1, 1, 1, 1, 1]]))
         projected, extended = (
             float(make(query, 1, "1e-6").expected_squared_error or 0) for make in (projected_gaussian, extended_gaussian)
         )

@@ -16,8 +16,8 @@ from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared,
 from holdfast.research.subspace.correlated import CorrelatedGaussian, Shape, split, split_factor, tighten_factor
 from holdfast.research.subspace.design import least_squared_error, optimal_covariance
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
+from holdfast.research.subspace.spaces import InvariantSpace
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities
-from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import ALPHA, check_p_value
 from tests.sums_of_squares import sum_of_squares_p_value
 
@@ -29,7 +29,7 @@ SHAPES: tuple[Shape, ...] = ("split", "optimal")
 def with_total(matrix: np.ndarray, neighbours: Neighbours = "replace-one") -> Query:
     """The last answer is kept."""
     kept = [[0] * (len(matrix) - 1) + [1]]
-    return Query.linear(matrix, Invariants(kept), neighbours)
+    return Query.linear(matrix, InvariantSpace(kept), neighbours)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -126,4 +126,4 @@ def test_what_it_cannot_use_is_refused() -> None:
     with pytest.raises(InvalidParameter):
         CorrelatedGaussian(0.5, DELTA)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="linear query"):
-        CorrelatedGaussian(1, DELTA).floating(Query(Invariants([[1, 1]]), Sensitivities(l2_squared=Fraction(1))))
+        CorrelatedGaussian(1, DELTA).floating(Query(InvariantSpace([[1, 1]]), Sensitivities(l2_squared=Fraction(1))))

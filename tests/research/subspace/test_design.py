@@ -15,8 +15,9 @@ from holdfast.research.subspace.correlated import CorrelatedGaussian
 from holdfast.research.subspace.design import best_weights, enclosing_ellipsoid, optimal_covariance
 from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges, ranges_gram
+from holdfast.research.subspace.spaces import InvariantSpace
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities
-from holdfast.subspace.spaces import Invariants, read_matrix
+from holdfast.subspace.spaces import read_matrix
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 
@@ -52,7 +53,7 @@ class TestChanges:
         assert (changes.squares(form) * weights).sum() == pytest.approx(float(np.dot(listed, squares)), rel=1e-12)
 
     def test_changes_of_a_query_are_those_of_its_free_part_and_their_span_keeps_the_invariants(self) -> None:
-        query = Query.linear(prefix_sums(6), Invariants([[0, 0, 0, 0, 0, 1]]))
+        query = Query.linear(prefix_sums(6), InvariantSpace([[0, 0, 0, 0, 0, 1]]))
         changes = Changes.of(query)
         assert changes.dimension == 5
         assert np.abs(changes.basis[-1]).max() < 1e-12
@@ -61,15 +62,15 @@ class TestChanges:
 
     def test_kinds_with_equal_columns_are_one_and_columns_of_zeros_are_none(self) -> None:
         matrix = [[1, 1, 0, 2], [0, 0, 0, 1]]
-        assert Changes.of(Query.linear(matrix, Invariants([], 2))).columns.shape == (2, 3)
-        assert Changes.of(Query.linear(matrix, Invariants([], 2), "add-remove")).columns.shape == (2, 2)
+        assert Changes.of(Query.linear(matrix, InvariantSpace([], 2))).columns.shape == (2, 3)
+        assert Changes.of(Query.linear(matrix, InvariantSpace([], 2), "add-remove")).columns.shape == (2, 2)
 
     @given(st.data())
     def test_the_dimensions_that_change_are_those_of_all_projected_moves(self, data: st.DataObject) -> None:
         n, d = data.draw(st.integers(2, 4)), data.draw(st.integers(2, 4))
         numbers = st.integers(-2, 2)
         matrix = [[Fraction(data.draw(numbers), 3) for _ in range(d)] for _ in range(n)]
-        invariants = Invariants([[data.draw(numbers) for _ in range(n)] for _ in range(data.draw(st.integers(0, n - 1)))], n)
+        invariants = InvariantSpace([[data.draw(numbers) for _ in range(n)] for _ in range(data.draw(st.integers(0, n - 1)))], n)
         neighbours = data.draw(st.sampled_from(NEIGHBOURS))
         columns = [list(column) for column in zip(*matrix, strict=True)]
         moves = columns if neighbours == "add-remove" else [[a - b for a, b in zip(x, y, strict=True)] for x in columns for y in columns]
@@ -80,10 +81,10 @@ class TestChanges:
     @pytest.mark.parametrize("neighbours", NEIGHBOURS)
     @pytest.mark.parametrize("mechanism", [CorrelatedGaussian("1", "1e-6"), KNorm("1")], ids=["gaussian", "k-norm"])
     def test_a_direction_that_floats_lose_is_refused_and_in_other_units_gets_noise(self, mechanism: Any, neighbours: Neighbours) -> None:
-        lost = Query.linear([[1000000, 0, 0], [0, "1/100000", 0]], Invariants([], 2), neighbours)
+        lost = Query.linear([[1000000, 0, 0], [0, "1/100000", 0]], InvariantSpace([], 2), neighbours)
         with pytest.raises(InvalidParameter, match=r"in 2 dimensions, of which floating point sees 1: .* in units in which"):
             mechanism.floating(lost)
-        assert mechanism.floating(Query.linear([[1, 0, 0], [0, 1, 0]], Invariants([], 2), neighbours)).spread.shape == (2, 2)
+        assert mechanism.floating(Query.linear([[1, 0, 0], [0, 1, 0]], InvariantSpace([], 2), neighbours)).spread.shape == (2, 2)
 
     def test_a_query_that_nothing_changes_is_refused(self) -> None:
         with pytest.raises(InvalidParameter, match="No record changes"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter
-from holdfast.research.subspace import FiniteMechanism, Invariants, Subspace, SubspaceGuarantee, joint_exposure
+from holdfast.research.subspace import FiniteMechanism, InvariantSpace, Subspace, SubspaceGuarantee, joint_exposure
 from holdfast.research.subspace.guarantee import SubspaceExposure
 
 BASE = Fraction(3, 2)
@@ -145,7 +145,7 @@ class TestOperations:
         assert found.fixed_cells == tuple(i for i in range(len(T)) if i not in still and all(not move[i] for move in moved))
 
     def test_rows_that_follow_from_others_after_processing_are_no_kept_rows(self) -> None:
-        promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), 1)
+        promise = SubspaceGuarantee.induced_by(InvariantSpace([[1, 1, 1, 0]]), 1)
         twice = promise.processed([[1, -1, 0, 0], [2, -2, 0, 0]])  # the second is twice the first, in every data set
         assert (twice.kept, twice.to_fields()["kept_rows"], twice.fixed_cells) == (None, 0, ())
         nothing = promise.processed([[1, -1, 0, 0], [0, 0, 0, 0]])  # the second is 0
@@ -157,15 +157,15 @@ class TestOperations:
 
     def test_mixtures_of_promises_that_keep_different_rows_are_refused(self) -> None:
         """The row that one of them keeps is published whenever that one is chosen; a mixture that forgot it would expose nothing."""
-        one, other = (SubspaceGuarantee.induced_by(Invariants(kept), 1) for kept in ([[1, 1, 0]], [[1, 1, 0], [0, 1, 1]]))
+        one, other = (SubspaceGuarantee.induced_by(InvariantSpace(kept), 1) for kept in ([[1, 1, 0]], [[1, 1, 0], [0, 1, 1]]))
         for first, second in ((one, other), (other, one), (one, SubspaceGuarantee.of_private(3, 1))):
             with pytest.raises(InvalidParameter, match="Mix mechanisms that keep the same rows"):
                 first.mix(second, "1/2")
         assert joint_exposure(one.mix(one, "1/2")).rows == 1
-        assert SubspaceGuarantee.of_private(3, 1).mix(SubspaceGuarantee.induced_by(Invariants([], 3), 1), "1/2").kept_rows == 0
+        assert SubspaceGuarantee.of_private(3, 1).mix(SubspaceGuarantee.induced_by(InvariantSpace([], 3), 1), "1/2").kept_rows == 0
 
     def test_a_free_part_is_private_as_a_whole_and_the_rest_is_published(self) -> None:
-        promise = SubspaceGuarantee.induced_by(Invariants([[1, 1, 1, 0]]), "1/4", "1e-6")
+        promise = SubspaceGuarantee.induced_by(InvariantSpace([[1, 1, 1, 0]]), "1/4", "1e-6")
         free = promise.processed([[1, -1, 0, 0], [0, 0, 0, 1]])
         assert (free.space, free.kept) == (Subspace.whole(2), None)
         part = promise.processed([[1, 0, 0, 0], [0, 1, 1, 0]])
@@ -182,8 +182,8 @@ class TestOperations:
             one.mix(other, "1/2")
 
     def test_what_is_weaker_about_one_part_is_weaker_about_both(self) -> None:
-        sure = SubspaceGuarantee.induced_by(Invariants([[1, 1]]), 1)
-        unsure = SubspaceGuarantee.induced_by(Invariants([[1, 1]]), 1, basis="declared", status="floating point")
+        sure = SubspaceGuarantee.induced_by(InvariantSpace([[1, 1]]), 1)
+        unsure = SubspaceGuarantee.induced_by(InvariantSpace([[1, 1]]), 1, basis="declared", status="floating point")
         both = sure.beside(unsure)
         assert (both.basis, both.status, both.is_induced) == ("declared", "floating point", True)
         assert sure.mix(unsure, "1/3").is_induced
@@ -219,13 +219,13 @@ class TestFinite:
 class TestExamples:
     def test_example_2_3_the_total_of_a_histogram(self) -> None:
         """Who is replaced leaves the total alone; who is added does not, and then the ratio is infinite."""
-        C = Invariants([[1] * 4])
+        C = InvariantSpace([[1] * 4])
         assert C.differing_row([1, 1, 0, 1], [0, 1, 0, 2]) is None
         assert C.differing_row([1, 1, 0, 1], [1, 1, 1, 1]) == (1, 1, 1, 1)
 
     def test_example_2_4_the_witness_of_an_infinite_ratio(self) -> None:
         """X = {1, 2, 3, 4}, C = (1, 0, 1, 0), x = (1, 2, 4), x' = (4, 2, 4): y_1 + y_3 = 1 with probability 1 and 0."""
-        C = Invariants([[1, 0, 1, 0]])
+        C = InvariantSpace([[1, 0, 1, 0]])
         data = {name: tuple(Fraction(people.count(k)) for k in (1, 2, 3, 4)) for name, people in (("x", (1, 2, 4)), ("x'", (4, 2, 4)))}
         row = C.differing_row(data["x"], data["x'"])
         assert row == (1, 0, 1, 0)
@@ -242,8 +242,8 @@ class TestExamples:
 
     def test_two_sets_of_margins_expose_together_what_neither_does(self) -> None:
         """[GGY22] after Proposition 2.9: one query, ages kept by one publication, areas and a corner by the other."""
-        ages = SubspaceGuarantee.induced_by(Invariants([[1, 1, 0, 0], [0, 0, 1, 1]]), 1)
-        areas = SubspaceGuarantee.induced_by(Invariants([[1, 0, 1, 0], [0, 1, 1, 0]]), 1)
+        ages = SubspaceGuarantee.induced_by(InvariantSpace([[1, 1, 0, 0], [0, 0, 1, 1]]), 1)
+        areas = SubspaceGuarantee.induced_by(InvariantSpace([[1, 0, 1, 0], [0, 1, 1, 0]]), 1)
         assert (ages.fixed_cells, areas.fixed_cells) == ((), ())
         found = joint_exposure(ages, areas)
         assert (found.rows, found.cells, found.only_together) == (4, (0, 1, 2, 3), (0, 1, 2, 3))
@@ -286,14 +286,16 @@ class TestFrameworks:
         noisy = FiniteMechanism(
             {x: {tuple(h + v for h, v in zip(histogram(x), step, strict=True)): p for step, p in e.items()} for x in PEOPLE}
         )
-        made = noisy.project(Invariants([[1, 2, 3]]).space, histogram)
+        made = noisy.project(InvariantSpace([[1, 2, 3]]).space, histogram)
         assert all(made.mean(x) == histogram(x) for x in PEOPLE)
         assert all(made.squared_error(x, histogram(x)) == 2 * 2 for x in PEOPLE)  # (n - n_c) times the variance 2
 
 
 class TestWords:
     def test_promises_in_words(self, snapshot: object) -> None:
-        induced = SubspaceGuarantee.induced_by(Invariants([[1, 1, 0], [0, 0, 1]]), "1/4", "1e-6", basis="declared", status="floating point")
+        induced = SubspaceGuarantee.induced_by(
+            InvariantSpace([[1, 1, 0], [0, 0, 1]]), "1/4", "1e-6", basis="declared", status="floating point"
+        )
         assert callable(snapshot)
         snapshot(hf.describe(induced), "induced")
         snapshot(hf.describe(SubspaceGuarantee.of_private(3, 12, neighbours="add-remove").within(Subspace.span([[1, 0, 0]], 3))), "part")

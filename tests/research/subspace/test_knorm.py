@@ -14,8 +14,8 @@ from holdfast.errors import InvalidParameter, NoExactSampler
 from holdfast.research.subspace.design import least_squared_error, optimal_covariance
 from holdfast.research.subspace.knorm import Body, Fan, HitAndRun, Independent, KNorm, KNormNoise
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
+from holdfast.research.subspace.spaces import InvariantSpace
 from holdfast.subspace.sensitivities import Neighbours
-from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import check_fit, fits
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
@@ -24,7 +24,7 @@ BINS, FINE = 16, 12
 
 
 def with_total(matrix: np.ndarray, neighbours: Neighbours = "replace-one") -> Query:
-    return Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]), neighbours)
+    return Query.linear(matrix, InvariantSpace([[0] * (len(matrix) - 1) + [1]]), neighbours)
 
 
 def planar(neighbours: Neighbours, kinds: int) -> Changes:
@@ -164,7 +164,7 @@ def test_a_split_shares_epsilon_and_its_blocks_are_side_by_side() -> None:
 
 
 def test_a_chain_is_taken_only_where_it_was_allowed_and_says_that_it_is_estimated() -> None:
-    query = Query.linear(np.random.default_rng(1).integers(0, 2, size=(12, 40)), Invariants([[1] * 12]))
+    query = Query.linear(np.random.default_rng(1).integers(0, 2, size=(12, 40)), InvariantSpace([[1] * 12]))
     with pytest.raises(NoExactSampler, match="allow_estimated=True"):
         KNorm(1).floating(query)
     law = KNorm(1, allow_estimated=True, steps=2).floating(query)
@@ -182,7 +182,7 @@ def test_what_it_cannot_use_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="sampler is one of"):
         KNorm(1, sampler="exact")  # type: ignore[arg-type]
     with pytest.raises(NoExactSampler, match="depend"):
-        KNorm(1, sampler="independent").floating(Query.linear([[1, 2, 3]], Invariants([], 1)))
+        KNorm(1, sampler="independent").floating(Query.linear([[1, 2, 3]], InvariantSpace([], 1)))
     with pytest.raises(NoExactSampler, match="too many facets"):
         KNorm(1, sampler="facets").floating(with_total(prefix_sums(20)))
     with pytest.raises(InvalidParameter, match="at least one step"):

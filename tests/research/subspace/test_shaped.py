@@ -15,13 +15,13 @@ from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.additive import extended_gaussian
 from holdfast.research.subspace.correlated import CorrelatedGaussian, Shaped, shaped_query
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
+from holdfast.research.subspace.spaces import InvariantSpace
 from holdfast.subspace.sensitivities import Neighbours
-from holdfast.subspace.spaces import Invariants
 from holdfast.testing.fit import check_fit, fits
 
 
 def with_total(matrix: np.ndarray) -> Query:
-    return Query.linear(matrix, Invariants([[0] * (len(matrix) - 1) + [1]]))
+    return Query.linear(matrix, InvariantSpace([[0] * (len(matrix) - 1) + [1]]))
 
 
 def rows_of(shaped: Shaped) -> list[tuple[int, ...]]:
@@ -29,14 +29,14 @@ def rows_of(shaped: Shaped) -> list[tuple[int, ...]]:
 
 
 def wider(shaped: Shaped, neighbours: Neighbours = "replace-one") -> Query:
-    return Query.linear(shaped.matrix, Invariants(rows_of(shaped)), neighbours)
+    return Query.linear(shaped.matrix, InvariantSpace(rows_of(shaped)), neighbours)
 
 
 QUERIES = {
     "prefix sums": with_total(prefix_sums(8)),
     "ranges, which depend on each other": with_total(ranges(5)),
-    "the total is not kept, but no neighbour changes it": Query.linear(prefix_sums(6), Invariants([], 6)),
-    "records are added": Query.linear(prefix_sums(6), Invariants([[0, 0, 0, 0, 0, 1]]), "add-remove"),
+    "the total is not kept, but no neighbour changes it": Query.linear(prefix_sums(6), InvariantSpace([], 6)),
+    "records are added": Query.linear(prefix_sums(6), InvariantSpace([[0, 0, 0, 0, 0, 1]]), "add-remove"),
 }
 
 

@@ -1,14 +1,6 @@
 """What several promises come to together, and deltas and posteriors beyond what a release states."""
 
-from holdfast.research.accounting.composition import (
-    Bound,
-    Bounds,
-    Composition,
-    GaussianPromise,
-    compose,
-    composition_paragraph,
-    parallel,
-)
+from holdfast.research.accounting.composition import Bound, Bounds, Composition, GaussianPromise, compose, composition_paragraph, parallel
 from holdfast.research.accounting.conditioned import ConditionedLoss, conditioned_loss, paper_examples
 from holdfast.research.accounting.lattice_delta import lattice_gaussian_delta, lattice_gaussian_delta_bounds, one_sum_delta_bounds
 from holdfast.research.accounting.optimal import zcdp_delta_optimal, zcdp_epsilon_optimal

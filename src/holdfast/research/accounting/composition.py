@@ -31,13 +31,14 @@ from holdfast.exact.balls import ball, enclosure, float_up, precision
 from holdfast.exact.formatting import format_exact, format_short, round_up
 from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction
 from holdfast.lattices.norms import Norm, NormName, norm_of
-from holdfast.privacy.conversions import short_up, zcdp_epsilon
+from holdfast.privacy.conversions import zcdp_epsilon
 from holdfast.privacy.equal_parts import MAX_PARTS, optimal_composition
 from holdfast.privacy.guarantee import DEFAULT_DELTA, Kind, Promise
 from holdfast.privacy.parameters import at_least_one, probability
 from holdfast.research.accounting import pld as losses
 from holdfast.research.accounting.lattice_delta import IndependentGaussians
 from holdfast.research.accounting.optimal import zcdp_epsilon_optimal
+from holdfast.research.accounting.pld import short_up
 from holdfast.wording.budget import WEAK_EPSILON
 
 Method: TypeAlias = Literal[

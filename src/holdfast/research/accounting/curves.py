@@ -17,15 +17,10 @@ from holdfast.exact import DiscreteGaussian, Enclosure
 from holdfast.exact.balls import ball, enclosure, precision
 from holdfast.exact.parameters import Exact, exact_integer, positive_fraction
 from holdfast.privacy.calibration import pair_sigma_squared
-from holdfast.privacy.conversions import (
-    discrete_gaussian_delta,
-    zcdp_delta,
-    zcdp_delta_intermediate,
-    zcdp_delta_standard,
-)
+from holdfast.privacy.conversions import discrete_gaussian_delta, zcdp_delta
 from holdfast.privacy.equal_parts import optimal_composition_delta
 from holdfast.privacy.parameters import budget, not_negative, probability
-from holdfast.research.accounting.optimal import zcdp_delta_optimal
+from holdfast.research.accounting.optimal import zcdp_delta_intermediate, zcdp_delta_optimal, zcdp_delta_standard
 
 BITS = 512
 

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from holdfast.exact.balls import ball, enclosure, float_up, precision
 from holdfast.exact.parameters import Exact
-from holdfast.privacy.conversions import PRECISIONS, clamp_to_float, log_of, zcdp_delta_bounds, zcdp_epsilon_bounds
+from holdfast.privacy.conversions import PRECISIONS, clamp_to_float, log_of, narrow, zcdp_delta_bounds, zcdp_epsilon_bounds
 from holdfast.privacy.parameters import budget, not_negative, probability
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -190,3 +190,55 @@ def _least(surface: Surface) -> tuple[float, float]:
             t_low, t_high = max(T_RANGE[0], t_axis[i] - 3 * t_step), min(T_RANGE[1], t_axis[i] + 3 * t_step)
             z_low, z_high = max(Z_RANGE[0], z_axis[j] - 3 * z_step), min(Z_RANGE[1], z_axis[j] + 3 * z_step)
     return best
+
+
+def zcdp_delta_closed_form(rho: Exact, epsilon: Exact) -> float:
+    """The second form of Proposition 7, with (1 - 1/alpha)^alpha replaced by 1/e: a little larger, and its best order is known.
+
+    Law:         e^(t ((1 + t) rho - epsilon) - 1) / t at t = (epsilon - rho + sqrt((epsilon - rho)^2 + 8 rho)) / (4 rho), where
+                 2 rho t^2 + (rho - epsilon) t = 1 makes the derivative vanish. Any t is valid, so this one is.
+    Guarantees:  valid, rounded up, at most 1; never below the true value of the first form.
+    Reference:   [CKS20] Proposition 7, right-hand side of (1).
+    """
+    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
+
+    def log_delta() -> arb:
+        rate, gap = ball(rho), ball(epsilon - rho)
+        size = (gap * gap + 8 * rate).sqrt()
+        t = (gap + size) / (4 * rate) if epsilon >= rho else 2 / (size - gap)  # the same number; no difference of near numbers
+        return t * ((1 + t) * rate - ball(epsilon)) - 1 - t.log()
+
+    return _up_to_one(log_delta)
+
+
+def zcdp_delta_standard(rho: Exact, epsilon: Exact) -> float:
+    """exp(-(epsilon - rho)^2 / (4 rho)) where epsilon >= rho, else 1: the bound most papers use, for comparison.
+
+    Guarantees:  valid, rounded up.
+    Reference:   [CKS20] section 2.3; Bun and Steinke 2016, Proposition 1.3.
+    """
+    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
+    return 1.0 if epsilon < rho else _up_to_one(lambda: -ball((epsilon - rho) ** 2 / (4 * rho)))
+
+
+def zcdp_delta_intermediate(rho: Exact, epsilon: Exact) -> float:
+    """2 sqrt(pi rho) e^epsilon P[X > (epsilon + rho) / sqrt(2 rho)], X a standard normal, where epsilon >= rho, else 1.
+
+    Guarantees:  valid, rounded up. The integral of e^(epsilon - z) P[loss > z] over z > epsilon with the standard bound of the
+                 probability, which holds from z = rho on: so it is not used below.
+    Reference:   [CKS20] section 2.3; Bun and Steinke 2016.
+    """
+    rho, epsilon = budget(rho, "rho"), not_negative(epsilon, "epsilon")
+
+    def log_delta() -> arb:
+        rate = ball(rho)
+        return (arb.pi() * rate).log() / 2 + ball(epsilon) + (ball(epsilon + rho) / (2 * rate.sqrt())).erfc().log()
+
+    return 1.0 if epsilon < rho else _up_to_one(log_delta)
+
+
+def _up_to_one(log_delta: Callable[[], arb]) -> float:
+    """e to this number, rounded up, or 1 where that is less."""
+    upper = min(narrow(log_delta).upper, Fraction(0))
+    with precision(PRECISIONS[0]):
+        return min(enclosure(ball(upper).exp()).up(), 1.0)

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from holdfast.exact.balls import float_up
-from holdfast.privacy.conversions import clamp_to_float, short_up, zcdp_epsilon
+from holdfast.privacy.conversions import clamp_to_float, zcdp_epsilon
 
 ALLOWANCE = (1e-12, 1e-15)
 """Taken off the delta that is asked for: so much, and so much for each promise. Against exact values dp-accounting's delta was seen too
@@ -119,3 +119,14 @@ def _root_down(value: Fraction) -> float:
     while Fraction(found) ** 2 > value:
         found = math.nextafter(found, 0.0)
     return found
+
+
+def short_up(value: Fraction) -> Fraction:
+    """The number itself, or one of 256 bits at or above it where its denominator is long.
+
+    Sums of many rationals grow longer than what `exact_fraction` lets a user write.
+    """
+    if value.denominator.bit_length() <= 1000:
+        return value
+    places = max(0, value.denominator.bit_length() - value.numerator.bit_length() + 256)
+    return Fraction(math.ceil(value * 2**places), 2**places)

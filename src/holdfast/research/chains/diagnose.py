@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from holdfast.chains.assessment import PILOT_PAIRS, confidence_factor, pilot, stability, steps_allowed
+from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, confidence_factor, pilot
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
-from holdfast.chains.meeting import Progress, TotalVariationCurve
+from holdfast.chains.meeting import Progress, TotalVariationCurve, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import ChainProblem, InvalidParameter, NoExactSampler, NoMeeting, OutputExists, OutputProblem
@@ -51,6 +51,27 @@ from holdfast.research.chains.page import (
 from holdfast.samplers.table import EXACT
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.exposure import kept_texts
+
+
+def stability(
+    kernel: Kernel, lags: Sequence[int], *, pairs: int, most: int, seed: str, workers: int | None = None, progress: Progress | None = None
+) -> list[TotalVariationCurve]:
+    """A curve for each lag, from pairs of its own. Where lags are long enough the curves agree: then the bound does not hang on the lag.
+
+    A lag with censored pairs gives a curve too, which refuses to call its figures a bound.
+    """
+    if not lags:
+        raise InvalidParameter("Stability is looked at over one lag or more. Got none.")
+    return [
+        TotalVariationCurve(meeting_times(kernel, lag=lag, pairs=pairs, most=most, seed=seed, workers=workers, progress=progress))
+        for lag in lags
+    ]
+
+
+def steps_allowed(kernel: Kernel) -> int:
+    """Steps that MAX_MINUTES allow, by the kernel's own rough figure."""
+    return MAX_MINUTES * 60 * 10**9 // kernel.step_nanoseconds
+
 
 LEAST_PAIRS = 4
 DEFAULT_PAIRS = 200

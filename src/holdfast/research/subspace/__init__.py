@@ -24,7 +24,8 @@ from holdfast.research.subspace.guarantee import FiniteMechanism, SubspaceExposu
 from holdfast.research.subspace.knorm import KNorm
 from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.research.subspace.query import Changes, Query, prefix_sums, ranges
-from holdfast.subspace import Invariants, Sensitivities, Subspace, linear_sensitivities, same_invariants_sensitivities
+from holdfast.research.subspace.spaces import InvariantSpace, Subspace, linear_sensitivities
+from holdfast.subspace import Sensitivities, same_invariants_sensitivities
 from holdfast.wording.dispatch import describe_as
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
     "Floating",
     "FloatingMechanism",
     "GaussianNoise",
-    "Invariants",
+    "InvariantSpace",
     "KNorm",
     "LaplaceNoise",
     "Noise",

@@ -27,7 +27,7 @@ from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared,
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
 from holdfast.research.subspace.noise import DoubleGeometricNoise, GaussianNoise, LaplaceNoise, Noise, StudentNoise
 from holdfast.research.subspace.query import Query
-from holdfast.subspace.spaces import Floats
+from holdfast.research.subspace.spaces import Floats
 
 Calibration: TypeAlias = Literal["analytic", "paper"]
 
@@ -221,7 +221,7 @@ class Extended(_Own):
     """Law:         y = Q_N M(Q_N^T A(x)) + Pi_R A(x) for a mechanism M of the user's own for the query Q_N^T A.
 
     Given:       run(Q_N^T answers, random) returns n - n_c numbers and is (epsilon, delta)-private for Q_N^T A on neighbours (trusted;
-                 the guarantee says "declared"). Q_N is Invariants.basis.
+                 the guarantee says "declared"). Q_N is InvariantSpace.basis.
     Guarantees:  Definition 2.6 with the same numbers, in real numbers. Its error is that of M for Q_N^T A.
     Reference:   [GGY22] Theorem 3.3 and Corollary 3.10; [theory T93].
     """

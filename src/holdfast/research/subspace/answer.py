@@ -21,8 +21,9 @@ from holdfast.randomness import NoiseKey
 from holdfast.research.subspace.additive import Floating, extended_gaussian, extended_laplace, projected_gaussian, projected_laplace
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
 from holdfast.research.subspace.query import Query
+from holdfast.research.subspace.spaces import Floats, InvariantSpace, to_floats
 from holdfast.subspace.sensitivities import Neighbours, Sensitivities, read_sensitivity
-from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
+from holdfast.subspace.spaces import read_matrix
 from holdfast.tables import Table, Universe
 from holdfast.wording.answers import no_mechanism
 
@@ -189,9 +190,9 @@ def read_query(
     return found, Query(as_invariants(keep, len(found)), stated)
 
 
-def as_invariants(invariants: Any, cells: int) -> Invariants:
+def as_invariants(invariants: Any, cells: int) -> InvariantSpace:
     """C over so many answers; None stands for none."""
-    found = invariants if isinstance(invariants, Invariants) else Invariants([] if invariants is None else invariants, cells)
+    found = invariants if isinstance(invariants, InvariantSpace) else InvariantSpace([] if invariants is None else invariants, cells)
     if found.cells != cells:
         raise InvalidParameter(f"The invariants are over {found.cells} answers; there are {cells}. Give one column for each answer.")
     return found

@@ -37,7 +37,7 @@ from holdfast.research.subspace.analytic_gaussian import analytic_sigma_squared
 from holdfast.research.subspace.design import EXCESS, enclosing_ellipsoid, optimal_covariance
 from holdfast.research.subspace.noise import GaussianNoise
 from holdfast.research.subspace.query import RANK_TOLERANCE, Changes, Query
-from holdfast.subspace.spaces import Floats
+from holdfast.research.subspace.spaces import Floats
 
 Shape: TypeAlias = Literal["split", "optimal"]
 SHAPES: tuple[Shape, ...] = ("split", "optimal")

@@ -44,7 +44,7 @@ import numpy as np
 
 from holdfast.errors import InvalidParameter
 from holdfast.research.subspace.query import Changes
-from holdfast.subspace.spaces import Floats
+from holdfast.research.subspace.spaces import Floats
 
 Criterion = Literal["volume", "trace"]
 

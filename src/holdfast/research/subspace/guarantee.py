@@ -26,8 +26,9 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import not_negative
+from holdfast.research.subspace.spaces import InvariantSpace, Subspace
 from holdfast.subspace.sensitivities import NEIGHBOURS, Neighbours
-from holdfast.subspace.spaces import Invariants, Subspace, read_matrix
+from holdfast.subspace.spaces import read_matrix
 from holdfast.wording.budget import WEAK_EPSILON
 
 Basis: TypeAlias = Literal["proved", "declared"]
@@ -84,7 +85,7 @@ class SubspaceGuarantee:
         return cls(space=Subspace.whole(cells), epsilon=exact_fraction(epsilon, "epsilon"), delta=exact_fraction(delta, "delta"), **fields)
 
     @classmethod
-    def induced_by(cls, invariants: Invariants, epsilon: Exact, delta: Exact = 0, **fields: Any) -> SubspaceGuarantee:
+    def induced_by(cls, invariants: InvariantSpace, epsilon: Exact, delta: Exact = 0, **fields: Any) -> SubspaceGuarantee:
         """Definition 2.6: V = N, and C is kept."""
         space = invariants.space
         return replace(cls.of_private(space.cells, epsilon, delta, **fields), space=space, kept=space)

@@ -30,7 +30,7 @@ from holdfast.research.subspace.additive import Additive
 from holdfast.research.subspace.correlated import split
 from holdfast.research.subspace.noise import LawStatus
 from holdfast.research.subspace.query import Changes, Query
-from holdfast.subspace.spaces import Floats
+from holdfast.research.subspace.spaces import Floats
 
 MAX_FAN = 10_000_000
 """Corners to the power m // 2, up to which the facets of a hull are listed: they can be about so many."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from holdfast.errors import RequestTooLarge
-from holdfast.subspace.spaces import Floats
+from holdfast.research.subspace.spaces import Floats
 
 LawStatus: TypeAlias = Literal["law", "estimated"]
 

@@ -30,8 +30,9 @@ from holdfast.exact.formatting import round_up
 from holdfast.exact.parameters import Exact
 from holdfast.lattices import algebra
 from holdfast.research.subspace.guarantee import SubspaceGuarantee
-from holdfast.subspace.sensitivities import DIGITS, UNIT, Neighbours, Sensitivities, linear_sensitivities
-from holdfast.subspace.spaces import Floats, Invariants, read_matrix, to_floats
+from holdfast.research.subspace.spaces import DIGITS, UNIT, Floats, InvariantSpace, linear_sensitivities, to_floats
+from holdfast.subspace.sensitivities import Neighbours, Sensitivities
+from holdfast.subspace.spaces import read_matrix
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero."""
@@ -43,12 +44,12 @@ MAX_ENTRIES = 1 << 28
 class Query:
     """Public facts of one answer: n answers under invariants, how far one person moves them, and the matrix where the query is linear."""
 
-    invariants: Invariants
+    invariants: InvariantSpace
     sensitivities: Sensitivities
     matrix: fmpq_mat | None = None
 
     @classmethod
-    def linear(cls, matrix: Any, invariants: Invariants, neighbours: Neighbours = "replace-one") -> Query:
+    def linear(cls, matrix: Any, invariants: InvariantSpace, neighbours: Neighbours = "replace-one") -> Query:
         """A linear query, its sensitivities computed."""
         exact = read_matrix(matrix, "query_matrix")
         return cls(invariants, linear_sensitivities(exact, invariants, neighbours), exact)

@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.chains._picks_compiled import OPEN, choose
 from holdfast.exact._loop_compiled import loop
 
-ALL_DONE, NEEDS_WORDS, LEFT_OPEN = 0, 1, 2  # as in words_in_steps.py
+ALL_DONE, NEEDS_WORDS, LEFT_OPEN = 0, 1, 2  # as in chains/words_in_steps.py
 WIDTH = 2.0**-32
 
 

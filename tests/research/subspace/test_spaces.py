@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InexactParameter, InvalidParameter, NothingLeft, RequestTooLarge
-from holdfast.subspace import Invariants, Subspace
-from holdfast.subspace.spaces import to_floats
+from holdfast.research.subspace.spaces import InvariantSpace, Subspace, to_floats
 
 entries = st.fractions(-3, 3, max_denominator=4)
 rows = st.lists(st.lists(entries, min_size=4, max_size=4), min_size=1, max_size=3)
@@ -49,7 +48,7 @@ class TestSubspace:
         assert all(inner(row, [a - b for a, b in zip(v, found, strict=True)]) == 0 for row in spanning)
 
     def test_fixed_cells_are_those_that_no_vector_moves(self) -> None:
-        V = Invariants([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 2, 2]]).space
+        V = InvariantSpace([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 2, 2]]).space
         assert V.fixed_cells == (0, 1)
         assert {i for i in range(4) if all(vector[i] == 0 for vector in V.vectors.tolist())} == {0, 1}
 
@@ -60,14 +59,14 @@ class TestSubspace:
 
 class TestInvariants:
     def test_dependent_and_rational_rows(self) -> None:
-        C = Invariants([["1/2", "1/2", 0], [1, 1, 0], ["0.25", "0.25", 0]])
+        C = InvariantSpace([["1/2", "1/2", 0], [1, 1, 0], ["0.25", "0.25", 0]])
         assert (C.rank, C.free, C.rows.entries()) == (1, 2, [fmpz(1), fmpz(1), fmpz(0)])
-        assert Invariants(np.ones((2, 3), dtype=int)).rank == Invariants([np.ones(3, dtype=int)]).rank == 1
-        assert Invariants([], 3).free == 3
+        assert InvariantSpace(np.ones((2, 3), dtype=int)).rank == InvariantSpace([np.ones(3, dtype=int)]).rank == 1
+        assert InvariantSpace([], 3).free == 3
 
     @pytest.mark.parametrize("given", [[[1, 1, 1, 1]], [[1, 0, 1, 0], [0, 1, 1, 0]], [["1/3", -2, 0, 5], [1, 1, 1, 0], [0, 1, 0, 0]]])
     def test_the_floats_are_an_orthonormal_basis_of_the_null_space(self, given: list[list[Any]]) -> None:
-        C = Invariants(given)
+        C = InvariantSpace(given)
         matrix = np.array([[float(Fraction(x)) for x in row] for row in given])
         size = 64 * 2.0**-52  # four answers: far more than the rounding of a QR step
         assert np.abs(C.basis.T @ C.basis - np.eye(C.free)).max() < size
@@ -79,7 +78,7 @@ class TestInvariants:
     @pytest.mark.parametrize("row", [[1, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 3, -1, 2, 2]])
     def test_the_basis_is_gram_schmidt_of_the_echelon_basis(self, row: list[int]) -> None:
         """Column k is a combination of the first k vectors, with a positive k-th: recorded, as l1 sensitivities depend on it."""
-        C = Invariants([row])
+        C = InvariantSpace([row])
         triangle = np.linalg.lstsq(to_floats(C.space.vectors).T, C.basis, rcond=None)[0]
         assert np.abs(np.tril(triangle, -1)).max() < 1e-12 < np.diag(triangle).min()
         assert C.basis_name.startswith("Gram-Schmidt")
@@ -102,8 +101,8 @@ class TestInvariants:
     )
     def test_bad_input(self, given: Any, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
-            Invariants(given)
+            InvariantSpace(given)
 
     def test_answers_of_another_number(self) -> None:
         with pytest.raises(InvalidParameter, match="over 2 answers"):
-            Invariants([[1, 1]]).differing_row([1], [1, 2])
+            InvariantSpace([[1, 1]]).differing_row([1], [1, 2])

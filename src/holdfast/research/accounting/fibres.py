@@ -6,6 +6,7 @@ exp(-rate), so it is enclosed as narrowly as one likes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,8 +17,10 @@ import numpy as np
 from flint import arb, arb_poly
 
 from holdfast.exact.balls import ball, fixed_point, precision
+from holdfast.lattices.shapes import Shape
 from holdfast.lattices.shapes.bounded import Bounded
 from holdfast.lattices.shapes.shape import UNBOUNDED, Ints
+from holdfast.privacy.conditioning import Neighbourhood, neighbourhood
 
 BITS = 128
 UNIT_BITS = 44
@@ -189,3 +192,33 @@ def _evaluate_polynomial(counts: list[int], base: arb) -> arb:
 def fibre_of(shape: Bounded, totals: tuple[int, ...]) -> Fibre:
     """The tables of a block with these totals; not listed where they are too many."""
     return Fibre(list_tables(shape, totals))
+
+
+def neighbourhood_given(shape: Shape, totals: tuple[int, ...]) -> Neighbourhood:
+    """What is left of one person's neighbourhood in a block whose kept totals are known, in the order of `Shape.kept_rows`.
+
+    Guarantees:  exact for one sum, for cells under none, and for other bounded blocks where their tables can be listed.
+    Reference:   [theory T77]
+    """
+    found, shape = neighbourhood(shape), Bounded.of(shape)
+    if found.status == "exact":
+        return found
+    if shape.shape.is_one_sum and not shape.rows:
+        return Neighbourhood("kept", 2, "exact") if _sum_can_move(shape, totals[0]) else Neighbourhood("destroyed", None, "exact")
+    fibre = fibre_of(shape, totals)
+    if not fibre.is_listed:
+        return found
+    smallest, person = fibre.smallest, 1 if shape.shape.is_free else 2
+    return Neighbourhood("destroyed" if smallest is None else "disrupted" if smallest > person else "kept", smallest, "exact")
+
+
+def _sum_can_move(shape: Bounded, total: int) -> bool:
+    """Whether one sum has two tables: two cells that are not fixed, and a total strictly between its ends."""
+    ends = [
+        sorted((sign * low, sign * high))
+        for sign, low, high in zip(shape.kept_rows()[0].tolist(), shape.lower_cells().tolist(), shape.upper_cells().tolist(), strict=True)
+    ]
+    loose = [(low, high) for low, high in ends if low < high]
+    above = -math.inf if any(low <= -UNBOUNDED for low, _ in loose) else sum(low for low, _ in ends)
+    below = math.inf if any(high >= UNBOUNDED for _, high in loose) else sum(high for _, high in ends)
+    return len(loose) > 1 and above < total < below

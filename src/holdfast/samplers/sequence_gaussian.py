@@ -1,0 +1,405 @@
+"""Gaussian noise on a block, one cell after the other: the engine beneath sums, grids, products of hierarchies, weighted levels and totals
+of pieces, which are orders and centres over it.
+
+Cells are drawn through a sequence (level_sequence.py), each from N_Z(c, s^2) with the centre c and the variance s^2 found there. The
+whole block is kept with probability prod theta_(s_j)(c_j) / theta_(s_j)(0), else the WHOLE block is drawn anew ([theory R7]).
+
+One cell. With c0 = ceil(c - 1/2), d = c - c0: propose z = c0 + p, p from a fixed centred law of parameter V > s^2, and accept with
+probability exp(-t), h = s^2 / V,
+
+    t = ((1 - h) p - d)^2 / (2 V h (1 - h)),
+
+the ratio of the two weights divided by its supremum over real p. V is g q sigma_squared, and at least q sigma_squared + 1/4, where q, one
+of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal variance, whichever their stage,
+share one proposal law, a class.
+
+Words. Each class draws its proposals in chunks by the exact engine, and then takes as many accept words; pairs (proposal, accept word) are
+used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block come in chunks of their own.
+The size of a chunk is a function of what is left to draw, so that output is a function of the words alone.
+
+Error of the doubles. d comes from an exact integer remainder, relative error below 2^-50. h is a product of at most MOST_AXES + 3 doubles,
+each the nearest to its value or off by two units in the last place: relative error below 2^-47. As h <= 1 / g <= 64/65, 1 - h has relative
+error below 2^-41. With x = (1 - h) p - d, (1 - h) |p| <= |x| + |d|, so x is off by at most 2^-40 (|x| + |d|), and t = M x^2, M = 1 / (2 V
+h (1 - h)), by at most 2^-38 (t + sqrt(t) sqrt(M) |d|). sqrt(M) |d| <= 1 / (2 sqrt(2 s^2 (1 - h))) < 13: for V < 4, g = 5/4 and s^2 >= 2^-8,
+which is checked; above, s^2 >= V h with h >= 2^(-(MOST_AXES + 2) / 4) / g. By exp(-t) t < .4 and exp(-t) sqrt(t) < .43 the probability is
+off by less than 2^-35. STEP_BAND = 2^-34 covers it; what it leaves open is settled with exact rationals and balls.
+
+Where weights are no small integers the centre is (A + ratio B) / D with a double ratio. With e = `error` / 4 a bound of the relative errors
+of weights, of their sums and quotients, it is off by at most 4 e size, size = |A / D| + |ratio B / D| + 1, and h by 4 e; c0 is settled
+exactly where d comes that near to 1/2. gap >= 1/65. So t is off by at most t (520 e) + sqrt(2 t) ((260 e + 2^-50) sqrt(2 t) + (130 e +
+4 e size + 2^-50) sqrt(65 / s^2)), and the chance by at most 390 e + 2^-50 + 5 (130 e + 4 e size + 2^-50) / s. The band is then twice that
+at size = MOST_SIZE, if that is more; larger ones are settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / s^2).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from holdfast.errors import RequestTooLarge
+from holdfast.exact import DiscreteGaussian
+from holdfast.exact.balls import ball
+from holdfast.exact.compiled import loops_for
+from holdfast.exact.law import Sampler, check_memory
+from holdfast.exact.parameters import sample_size
+from holdfast.exact.predicates import is_below
+from holdfast.lattices.shapes.levels import LevelVector
+from holdfast.randomness.words import Words
+from holdfast.samplers.level_sequence import LevelSequence, OpenCell, step_bound
+from holdfast.samplers.theta import log_theta_error, theta_ratio_ball, tries_bound
+
+Ints = NDArray[np.int64]
+
+STEP_BAND = 2.0**-34
+MOST_SIZE = 2.0**16
+"""Sizes of a centre up to which the band is proved where weights are doubles."""
+CHUNK_PAIRS = 1 << 15
+"""Most pairs of a class drawn at a time: 400 KB, which stays in the second-level cache."""
+MOST_AXES = 16
+LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)
+"""Below this a cell's noise is zero except with probability e^-100, and the doubles' error would near the band."""
+_COMPILED = "holdfast.samplers._levels_compiled"
+
+
+def stretch_for(sigma_squared: Fraction) -> tuple[Fraction, int]:
+    """(g, s): the proposal's variance is g times sigma_squared; about one pair in s is rejected.
+
+    The best g is near 1 + .29 / sigma (maximise g^(-1/2) E exp(-d^2 / (2 sigma_squared (g - 1))), d uniform); a few values of few bits
+    make few laws.
+    """
+    for below, denominator, share in ((4, 4, 3), (64, 8, 6), (1024, 32, 20)):
+        if sigma_squared < below:
+            return 1 + Fraction(1, denominator), share
+    return 1 + Fraction(1, 64), 40
+
+
+def check_reach(cells: int, axes: int, scale: int, proxy: Fraction) -> int:
+    """Refuse what could leave 64-bit integers; a bound of what the values held are.
+
+    The law is sub-Gaussian ([theory R7]). z, c and every N / D are values of linear forms of the noise with at most this proxy of their
+    variance: none exceeds the bound with probability above 2^-200. Integers held are at most four times that, times the largest D W,
+    `scale`: what is added to N_(k-1) / D is a difference of two such values.
+    """
+    reach = math.isqrt(int(2 * proxy * (139 + (16 * cells << axes).bit_length()))) + 2
+    if reach >= 1 << 50 or 8 * scale * reach >= 1 << 62:
+        raise RequestTooLarge(
+            f"Gaussian noise this wide on {cells} cells could leave 64-bit integers. "
+            "Use fewer cells in a block or less noise (a larger budget)."
+        )
+    return reach
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceClass:
+    """Cells of nearly equal variance: their proposal's parameter, its sampler, about one pair in `share` is rejected, cells a table."""
+
+    V: Fraction
+    sampler: Sampler
+    share: int
+    cells: int
+
+
+class SequenceGaussian:
+    """Gaussian noise through a sequence, cell after cell.
+
+    Law:         P[z] proportional to the product of exp(-(z_i - c_i)^2 / (2 v_i)) over the cells in order, c_i their centres and v_i their
+                 variances, on the tables that the sequence allows.
+    Given:       variances of cells are 2^-8 at least.
+    Guarantees:  exact; time linear in the cells, times `expected_tries`.
+    Reference:   [theory R7], [theory T12] (b); the module's text. `draw_slowly` is the same with every decision exact.
+
+    `scale`: what the sequence's variances are multiplied by. `error`: see the module's text; 0 where all weights are integers.
+    `band` and `chunk_pairs` exist for tests: a wide band changes nothing, another chunk changes which word serves what.
+    """
+
+    name = "sequential Gaussian, level by level"
+    error = 0.0
+    small_draw = 1 << 11
+    """Cells up to which fractions in Python are faster than loading Numba."""
+
+    def __init__(self, sequence: LevelSequence, scale: Fraction, *, band: float = STEP_BAND, chunk_pairs: int = CHUNK_PAIRS) -> None:
+        self.sequence, self.scale = sequence, scale
+        self.cells = math.prod(sequence.table_shape(sequence.last))
+        self.band, self.chunk_pairs = band, chunk_pairs
+
+    @cached_property
+    def expected_tries(self) -> float:
+        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below."""
+        least, counts = self.sequence.variance_floors
+        return tries_bound(float(self.scale) * least, counts)
+
+    @cached_property
+    def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
+        """(the lowest class, the classes from there on; None where no cell is)."""
+        counts = self.sequence.variance_counts()
+        lowest = min(counts, default=0)
+        return lowest, tuple(self._class(c, counts[c]) if c in counts else None for c in range(lowest, max(counts, default=lowest) + 1))
+
+    def _class(self, c: int, cells: int) -> VarianceClass:
+        bound = self.scale * step_bound(c)
+        stretch, share = stretch_for(bound)
+        V = max(stretch * bound, bound + Fraction(1, 4))  # d / (1 - h), where t is 0, must stay near for small variances
+        return VarianceClass(V, DiscreteGaussian(V).sampler(), share, cells)
+
+    def draw(self, n: int, words: Words) -> Ints:
+        """n independent draws, shape (n, cells), cells in C order."""
+        n = sample_size(n)
+        check_memory(n * self.cells)
+        return self.draw_slowly(n, words) if loops_for(_COMPILED, n * self.cells, self.small_draw) is None else self.draw_compiled(n, words)
+
+    def draw_compiled(self, n: int, words: Words) -> Ints:
+        """As `draw`, by compiled loops."""
+        run = CompiledRun(self, n, words)
+        out = np.empty((n, self.cells), dtype=np.int64)
+        run.fill(out)
+        return out
+
+    def draw_given(self, sums: Ints, words: Words, *, slowly: bool = False) -> tuple[Ints, NDArray[np.bool_]]:
+        """One try for each row of sums, the totals of the units of level 1 of the only axis: (cells, whether the try is kept).
+
+        Law:         given that it is kept, a try has weights exp(-|z|_2^2 / (2 sigma_squared)) among tables with these totals; it is kept
+                     with a probability proportional to the sum of these weights over exp(-sum of totals^2 / (2 n sigma_squared)).
+        """
+        (level,) = self.sequence.kept_vectors()
+        out, kept = np.empty((len(sums), self.cells), dtype=np.int64), np.zeros(len(sums), dtype=np.bool_)
+        if slowly or loops_for(_COMPILED, out.size, self.small_draw) is None:
+            pairs = ClassPairs(self.classes[1], len(sums), self.chunk_pairs, words)
+            for row, own in enumerate(sums):
+                given = {level: np.array(own.tolist(), dtype=object)}
+                out[row], kept[row] = self._one_try(given, pairs, len(sums) - row)
+            return out, kept
+        run = CompiledRun(self, len(sums), words)
+        for row, own in enumerate(sums):
+            run.set_sums(level, own)
+            kept[row] = run.fill(out[row : row + 1], left=len(sums) - row, one_try=True)
+        return out, kept
+
+    @property
+    def keep_error(self) -> float:
+        """Error of exp(sum of logs) in doubles: four times what relative errors of 2^-50 give, as s^2 has up to 2^-48, and the sums'."""
+        smallest = float(self.scale) * float(self.sequence.variance_floors[0].min(initial=1.0))
+        return 2 * self.sequence.free_cells * (4 * float(log_theta_error(smallest)) + 2.0**-52 + 2.0**-60)
+
+    def share_at(self, number: int, unit: int, line: int, cell: int) -> tuple[Fraction, Fraction]:
+        """(w / W along the line, the variance in units of `scale`) of one cell, exactly."""
+        stage = self.sequence.stages[number]
+        ratio, share = Fraction(0), stage.base
+        if stage.axes:
+            families = np.unravel_index(unit, [len(w.starts) - 1 for w in stage.weights])
+            spans = [w.starts[family : family + 2].tolist() for w, family in zip(stage.weights, families, strict=True)]
+            outer = np.unravel_index(line, [end - begin for begin, end in spans[:-1]]) if len(spans) > 1 else ()
+            for w, (begin, end), place in zip(stage.weights, spans, (*map(int, outer), cell), strict=True):
+                own, *later = w.between(begin + place, end)
+                ratio = own / (own + sum(later))
+                share *= sum(later) * ratio
+        return ratio, share
+
+    def draw_slowly(self, n: int, words: Words) -> Ints:
+        """The same draws from the same words without floating point: the oracle of `draw`."""
+        pairs = ClassPairs(self.classes[1], n, self.chunk_pairs, words)
+        out = np.empty((n, self.cells), dtype=np.int64)
+        for row in range(n):
+            kept = False
+            while not kept:
+                out[row], kept = self._one_try(self.kept_sums, pairs, n - row)
+        return out
+
+    def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
+        """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
+        seen: list[OpenCell] = []
+        z = self.sequence.walk(kept, lambda cell: self._choose(cell, self.classes[0], left, pairs, seen))
+        pairs.drawn[:] = 0
+        keep = pairs.next_keep(left)
+        return z, pairs.keeps_exactly(keep, [(0, cell.centre, self.scale * cell.share) for cell in seen])
+
+    def _choose(self, cell: OpenCell, lowest: int, left: int, pairs: ClassPairs, seen: list[OpenCell]) -> int:
+        seen.append(cell)
+        c = cell.step - lowest
+        while True:
+            place = pairs.next_pair(c, left)
+            if pairs.accepts_exactly(c, place, cell.centre, self.scale * cell.share):
+                pairs.drawn[c] += 1
+                return math.ceil(cell.centre - Fraction(1, 2)) + int(pairs.proposals[place])
+
+    @property
+    def kept_sums(self) -> dict[LevelVector, Any]:
+        """The sums of kept level vectors: zero."""
+        return {s: np.zeros(self.sequence.table_shape(s), dtype=object) for s in self.sequence.kept_vectors()}
+
+    def centres(self, z: list[int]) -> list[tuple[int, Fraction, Fraction]]:
+        """(value, centre, variance) of every cell that is not forced, given those before it, in the order of the draw: exact rationals."""
+        whole = np.array(z, dtype=object)
+        sums = {stage.vector: self.sequence.sums(whole, stage.vector) for stage in self.sequence.stages}
+        kept = {s: self.sequence.sums(whole, s) for s in self.sequence.kept_vectors()}
+        found: list[tuple[int, Fraction, Fraction]] = []
+
+        def choose(cell: OpenCell) -> int:
+            place = dict(zip(cell.stage.axes, cell.place, strict=True))
+            value = int(sums[cell.stage.vector][tuple(place.get(k, 0) for k in range(len(self.sequence.trees)))])
+            found.append((value, cell.centre, self.scale * cell.share))
+            return value
+
+        again = self.sequence.walk(kept, choose)
+        assert again == list(z), "not a table of the block"
+        return found
+
+
+class Spread(NamedTuple):
+    """Variances for the compiled loop: of each stage, of each node (its share, its w / W, its class), 1 / V and 1 / (2 V) of each class;
+    how near doubles decide about a cell (band, error, MOST_SIZE) and about a table.
+    """
+
+    variances: NDArray[np.float64]
+    share: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    step: NDArray[np.int16]
+    inverse: NDArray[np.float64]
+    half: NDArray[np.float64]
+    near: tuple[float, float, float]
+    keep_band: float
+
+
+class Pairs(NamedTuple):
+    """The arrays of ClassPairs."""
+
+    proposals: Ints
+    accepts: NDArray[np.uint32]
+    filled: Ints
+    used: Ints
+    drawn: Ints
+    keeps: NDArray[np.uint32]
+
+
+class CompiledRun:
+    """The arrays of one call, and the loop that hands over to exact arithmetic where doubles leave a decision open."""
+
+    def __init__(self, sampler: SequenceGaussian, n: int, words: Words) -> None:
+        importlib.import_module("holdfast.exact._compiled")  # so that proposals, too, are drawn by compiled loops
+        self._loops = loops = importlib.import_module(_COMPILED)
+        self._sampler, self._left = sampler, n
+        arrays, (lowest, classes) = sampler.sequence.arrays, sampler.classes
+        walk = arrays.walk()
+        self._walk, self._table_at = walk._replace(stages=walk.stages.copy()), arrays.table_at
+        self._walk.stages[:, loops.BASE] -= lowest
+        variances = np.array([float(sampler.scale * stage.base) for stage in sampler.sequence.stages])
+        inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
+        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
+        self._state, self._sums = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(2)
+        near = (sampler.band, sampler.error, MOST_SIZE)
+        keep_band = sampler.band + sampler.keep_error
+        self._spread = Spread(variances, arrays.share, arrays.ratio, arrays.step, inverse, inverse / 2, near, keep_band)
+
+    def set_sums(self, s: LevelVector, sums: Ints) -> None:
+        """The sums of a kept level vector; zero unless they are set."""
+        begin, length = self._table_at[s]
+        self._walk.tables[begin : begin + length] = sums
+
+    def fill(self, out: Ints, left: int | None = None, *, one_try: bool = False) -> bool:
+        """Draw every row of `out`; with `one_try` its only row, once: whether the accept step keeps it."""
+        loops, state, pairs, sampler = self._loops, self._state, self._pairs, self._sampler
+        left = len(out) if left is None else left
+        for place in (loops.ROW, loops.STAGE, loops.UNIT, loops.LINE):
+            state[place] = 0
+        state[loops.CELL], state[loops.ONE_TRY], self._sums[0] = -1, int(one_try), 0.0
+        while True:
+            status = loops.draw_blocks(out, self._walk, self._spread, pairs.arrays(), state, self._sums)
+            if status in (loops.DONE, loops.REJECTED):
+                pairs.keep = int(state[loops.KEEP])
+                return bool(status == loops.DONE)
+            row, keep, c = int(state[loops.ROW]), int(state[loops.KEEP]), int(state[loops.CLASS])
+            if status == loops.NEED_PAIRS:
+                pairs.refill(c, left - row)
+                state[loops.KNOWN] = 0
+            elif status == loops.NEED_KEEP:
+                pairs.refill_keeps(left - row)
+                state[loops.KEEP], state[loops.KNOWN] = 0, 0
+            elif status in (loops.OPEN_PAIR, loops.OPEN_CENTRE):
+                ratio, share = sampler.share_at(*(int(state[i]) for i in (loops.STAGE, loops.UNIT, loops.LINE, loops.CELL)))
+                centre = (int(state[loops.AHEAD]) + ratio * int(state[loops.TOTAL])) / int(state[loops.SCALE])
+                if status == loops.OPEN_CENTRE:
+                    state[loops.NEAREST_KNOWN], state[loops.NEAREST] = 1, math.ceil(centre - Fraction(1, 2))
+                    continue
+                place = int(pairs.used[c])
+                below = pairs.accepts_exactly(c, place, centre, sampler.scale * share)
+                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_PAIR, place, 1 if below else -1
+            else:
+                below = pairs.keeps_exactly(keep, sampler.centres(out[row].tolist()))
+                state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_KEEP, keep, 1 if below else -1
+
+
+class ClassPairs:
+    """Proposals with their accept words, in chunks for each class, and the words that keep or throw away blocks.
+
+    The chunks lie one behind the other in two arrays; `used` and `filled` are places in these.
+    """
+
+    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words) -> None:
+        self.classes, self._most, self._words = classes, most, words
+        room = [0 if found is None else self._count(found, n * found.cells) for found in classes]
+        self._begin = np.concatenate([[0], np.cumsum(room)])[:-1].astype(np.int64)
+        self._first_word, self._first_keep = [0] * len(classes), 0
+        self.proposals = np.zeros(sum(room), dtype=np.int64)
+        self.accepts = np.zeros(sum(room), dtype=np.uint32)
+        self.filled, self.used, self.drawn = self._begin.copy(), self._begin.copy(), np.zeros(len(classes), dtype=np.int64)
+        self.keeps, self.keep = np.zeros(0, dtype=np.uint32), 0
+        if n:  # at once: every pause for words costs as much as a thousand cells
+            for c in (c for c, found in enumerate(classes) if found is not None):
+                self.refill(c, n)
+            self.refill_keeps(n)
+
+    def arrays(self) -> Pairs:
+        """As the compiled loop takes them."""
+        return Pairs(self.proposals, self.accepts, self.filled, self.used, self.drawn, self.keeps)
+
+    def _count(self, found: VarianceClass, left: int) -> int:
+        return min(self._most, left + left // found.share + 32)
+
+    def refill(self, c: int, rows: int) -> None:
+        """New pairs of a class, enough for about what is left of so many tables if a chunk can hold them."""
+        found = self.classes[c]
+        assert found is not None
+        count = self._count(found, max(rows * found.cells - int(self.drawn[c]), 1))
+        begin = int(self._begin[c])
+        self.proposals[begin : begin + count] = found.sampler.draw(count, self._words)
+        self._first_word[c] = self._words.position
+        self.accepts[begin : begin + count] = self._words.take(count)
+        self.used[c], self.filled[c] = begin, begin + count
+
+    def refill_keeps(self, rows: int) -> None:
+        self._first_keep = self._words.position
+        self.keeps = self._words.take(min(self._most, rows))
+
+    def next_keep(self, rows: int) -> int:
+        if self.keep == len(self.keeps):
+            self.refill_keeps(rows)
+            self.keep = 0
+        self.keep += 1
+        return self.keep - 1
+
+    def next_pair(self, c: int, rows: int) -> int:
+        if self.used[c] == self.filled[c]:
+            self.refill(c, rows)
+        self.used[c] += 1
+        return int(self.used[c]) - 1
+
+    def accepts_exactly(self, c: int, place: int, centre: Fraction, variance: Fraction) -> bool:
+        """Whether a proposal is taken, by the exponent t of the module's text."""
+        found = self.classes[c]
+        assert found is not None
+        d, h = centre - math.ceil(centre - Fraction(1, 2)), variance / found.V
+        t = ((1 - h) * int(self.proposals[place]) - d) ** 2 / (2 * found.V * h * (1 - h))
+        word = self._first_word[c] + place - int(self._begin[c])
+        return is_below(int(self.accepts[place]), 32, lambda: (-ball(t)).exp(), self._words, word)
+
+    def keeps_exactly(self, keep: int, centres: list[tuple[int, Fraction, Fraction]]) -> bool:
+        """Whether a block is kept, by its centres and variances."""
+        chance = lambda: math.prod((theta_ratio_ball(variance, c) for _, c, variance in centres), start=arb(1))  # noqa: E731
+        return is_below(int(self.keeps[keep]), 32, chance, self._words, self._first_keep + keep)
