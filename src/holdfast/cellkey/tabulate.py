@@ -56,8 +56,6 @@ class Noise(Protocol):
     def table(self) -> PerturbationTable: ...
     @property
     def rule(self) -> CellKeys: ...
-    @property
-    def weighted(self) -> bool: ...
 
 
 def tabulate(
@@ -89,8 +87,6 @@ def tabulate(
                  records share; records outside a universe.
     """
     rule, noise = mechanism.rule, fit_table(mechanism.table, mechanism.rule)
-    if (weight is not None) is not mechanism.weighted:
-        raise InvalidParameter("weight= goes with weighted=True of the mechanism, and only with it.", field="weight")
     check_names(tables)
     asked = {name: columns_of(name, given) for name, given in tables.items()}
     source_name = data.dataset if isinstance(data, Table) else Path(data).stem if isinstance(data, str | os.PathLike) else None
