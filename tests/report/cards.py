@@ -72,6 +72,7 @@ CARD: dict[str, Any] = {
         "language": "en",
         "formulas": "as they are",
     },
+    "warnings": [],
     "table": {
         "name": "counties",
         "columns": ["state", "county"],
