@@ -62,6 +62,7 @@ COMMANDS: dict[str, Pair] = {
     "ledger create": Pair((Ledger.open,), {"ledger"}, {"place", "create", "needs_grants", "read_only"}),
     "ledger grant": Pair((Ledger.grant,), PLACE, {"kind", "now"}),  # the kind follows from the numbers on both sides
     "ledger take-back": Pair((Ledger.take_back,), PLACE),
+    "ledger units": Pair((Ledger.declare_units,), PLACE),
     "ledger show": Pair((Ledger.balances, Ledger.account), {"ledger"}, set(), {"dataset": "left out, all are listed: balances()"}),
     "ledger verify": Pair((Ledger.verify,), {*PLACE, "cards", "signer"}, {"heads", "declared"}),  # which the cards hold
     "ledger accept-restore": Pair((Ledger.reopen, Ledger.accept_restore), {"ledger"}, {"place"}),

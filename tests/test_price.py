@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.engines.local import BoundRelease
-from holdfast.errors import BudgetExceeded, LedgerProblem
+from holdfast.errors import BudgetExceeded, LedgerProblem, WouldBeRefused
 from holdfast.wording.ledger import BEGUN, NO_KEY
 from tests.publication.bookings import stop
 from tests.running import Ran
@@ -54,6 +55,13 @@ def interrupt(run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
         assert run("release", a_run(), "-o", "out").code != 0
 
 
+def price_of(said: Ran) -> Any:
+    """The price in a plan as JSON: of one that would be refused it is in the details of the error."""
+    fields = json.loads(said.out)
+    assert said.code == fields.get("exit_code", 0) == (WouldBeRefused.exit_code if "details" in fields else 0)
+    return fields.get("details", fields)["price"]
+
+
 class TestPlan:
     def test_shows_the_price_against_what_is_left(self, run: Callable[..., Ran]) -> None:
         run(*GRANT)
@@ -61,12 +69,12 @@ class TestPlan:
         said = run("plan", a_run())
         (line,) = (line for line in said.out.splitlines() if line.startswith("Price "))
         assert line == f"Price      epsilon = 0.5 for one person; 0.5 is left of epsilon = 1 granted to 'towns'. {NO_KEY}"
-        price = json.loads(run("plan", "run.toml", "--json").out)["price"]
+        price = price_of(run("plan", "run.toml", "--json"))
         numbers = {"cost": "1/2", "granted": "1", "spent": "1/2", "left": "1/2"}
         assert price == {
             **{"dataset": "towns", "protect": "person", "currency": "epsilon"},
             **numbers,
-            **{"problem": None, "resumable": False, "begun": False},
+            **{"problem": None, "resumable": False, "begun": False, "others": []},
         }
 
     def test_says_where_it_would_not_be_enough(self, run: Callable[..., Ran]) -> None:
@@ -74,9 +82,10 @@ class TestPlan:
         for name in ("r1", "r2"):
             assert run("release", a_run(name), "-o", name).code == 0
         said = run("plan", a_run("r3"))
-        assert said.code == 0
+        assert said.code == WouldBeRefused.exit_code == 14
+        assert said.err.startswith("holdfast: The plan stands, and the release would be refused: The budget of 'towns' is not enough")
         assert "Price      epsilon = 0.5 for one person; 0 is left of epsilon = 1 granted to 'towns'. It would be refused: " in said.out
-        assert "is not enough" in json.loads(run("plan", "run.toml", "--json").out)["price"]["problem"]
+        assert "is not enough" in price_of(run("plan", "run.toml", "--json"))["problem"]
 
     def test_says_where_the_kind_does_not_fit(self, run: Callable[..., Ran]) -> None:
         run(*GRANT)
@@ -94,20 +103,20 @@ class TestPlan:
 
     def test_without_a_ledger_there_is_no_price(self, run: Callable[..., Ran]) -> None:
         assert "Price" not in run("plan", a_run(), "--no-ledger").out
-        assert json.loads(run("plan", "run.toml", "--no-ledger", "--json").out)["price"] is None
+        assert price_of(run("plan", "run.toml", "--no-ledger", "--json")) is None
 
     def test_a_ledger_that_is_not_there_does_not_hide_the_plan(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run(), "--ledger", "none.sqlite")
-        assert said.code == 0
+        assert said.code == WouldBeRefused.exit_code
         assert "Price      The release would be refused: " in said.out
 
     def test_what_is_left_counts_a_release_that_is_published(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
         run(*GRANT)
         interrupt(run, monkeypatch)
-        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["left"] == "1", "resumed, it is not charged again"
+        assert price_of(run("plan", "run.toml", "--json"))["left"] == "1", "resumed, it is not charged again"
         assert run("ledger", "void", "towns", "r1", "--reason", "a test").code == 0
         assert run("release", a_run("r2"), "-o", "out").code == 0
-        price = json.loads(run("plan", "run.toml", "--json").out)["price"]
+        price = price_of(run("plan", "run.toml", "--json"))
         assert (price["spent"], price["left"]) == ("1", "0")
         assert "already holds the release 'r2'" in price["problem"]
 
@@ -123,7 +132,7 @@ class TestPlan:
         assert "Next " not in said.out
         refused = run("release", "run.toml", "-o", "again")
         assert refused.code != 0
-        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["problem"] in refused.err
+        assert price_of(run("plan", "run.toml", "--json"))["problem"] in refused.err
 
     def test_a_release_that_was_begun_is_to_be_resumed(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOLDFAST_KEY", "a long secret of this test")
@@ -132,7 +141,7 @@ class TestPlan:
         said = run("plan", "run.toml")
         assert f"Price      epsilon = 0.5 for one person; 1 is left of epsilon = 1 granted to 'towns'. {BEGUN}\n" in said.out
         assert "Next       holdfast release run.toml -o out --resume\n" in said.out
-        assert json.loads(run("plan", "run.toml", "--json").out)["price"]["begun"]
+        assert price_of(run("plan", "run.toml", "--json"))["begun"]
         assert run("release", "run.toml", "-o", "out", "--resume").code == 0
 
     def test_what_is_next_names_the_ledger_as_the_plan_did(self, run: Callable[..., Ran]) -> None:
@@ -152,7 +161,7 @@ class TestDeclared:
         for name, more in (("north", ""), ("south", apart("north"))):
             assert run("release", a_run(name, more=more), "-o", name).code == 0
         for name, others, left in (("all", (), "0"), ("north-2", ("south",), "1/2"), ("east", ("north", "south"), "1")):
-            price = json.loads(run("plan", a_run(name, more=apart(*others)), "--json").out)["price"]
+            price = price_of(run("plan", a_run(name, more=apart(*others)), "--json"))
             assert (price["spent"], price["left"], price["problem"] is None) == ("1/2", left, left != "0")
         assert run("release", "run.toml", "-o", "east").code == 0
         assert run("release", a_run("all"), "-o", "all").code == BudgetExceeded.exit_code
@@ -171,7 +180,7 @@ class TestDeclared:
 
     def test_an_earlier_release_that_cannot_be_read_is_told(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run("v2", more='revises = "gone"\n'))
-        assert said.code == 0
+        assert said.code == WouldBeRefused.exit_code
         assert "Price      The release would be refused: " in said.out
 
 

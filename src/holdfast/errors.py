@@ -37,6 +37,7 @@
     +-- VerificationFailed           a published folder that is not what its card says
     +-- InvariantBroken              a kept total that did not come out: a fault of ours, nothing is written
     +-- LedgerProblem                a ledger that cannot be used, or does not allow what was asked
+    |   +-- WouldBeRefused           the command line: a plan whose release the ledger would refuse
     |   +-- NoGrant                  no budget was granted for this data set
     |   +-- BudgetExceeded           more than what is left
     |   +-- WrongState               a step that does not follow from where the release stands
@@ -317,6 +318,13 @@ class LedgerProblem(HoldfastError):
 
     code = "ledger-problem"
     exit_code = 12
+
+
+class WouldBeRefused(LedgerProblem):
+    """A plan was made and shown, and the ledger would refuse its release."""
+
+    code = "would-be-refused"
+    exit_code = 14
 
 
 class NoGrant(LedgerProblem):

@@ -48,6 +48,19 @@ def test_the_statement_is_whole_at_every_width_and_prints_on_two_pages(opened: B
 
 
 @pytest.mark.long
+def test_warnings_are_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
+    loud = [
+        {"kind": "weak-budget", "text": f"LITTLE IS PROTECTED by so large a budget. {'A best guess can be right. ' * 6}"},
+        {"kind": "little-noise", "text": f"THE NOISE IS NEARLY NIL. {'Half of the counts are published as they are. ' * 4}"},
+        {"kind": "no-limit", "text": f"NO LIMIT IS SET. {'The ledger refuses nothing. ' * 5}"},
+    ]
+    found = look(opened, statement_html(a_card(warnings=loud)), shots("loud", tmp_path))
+    assert not any(found.problems.values()), found.problems
+    assert len(found.printed) <= 3
+    assert all("LITTLE IS PROTECTED" in page for page in found.printed)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("name", RELEASES)
 def test_the_pages_of_a_release(name: str, opened: Browser, shared_data: Path, tmp_path: Path) -> None:
     for page, html in RELEASES[name](shared_data, tmp_path).items():

@@ -50,7 +50,7 @@ def test_a_ledger_beside_the_run_file_that_is_not_the_one_before(run: Run, work:
     for _ in range(2):
         assert code_of(run, "release", "run.toml", "-o", "second") == "witness-mismatch"
     assert code_of(run, "release", "run.toml", "-o", "second", "--ledger", DEFAULT) in ("witness-mismatch", "ledger-problem")
-    price = json.loads(run("plan", "run.toml", "--json").out)["price"]
+    price = json.loads(run("plan", "run.toml", "--json").out)["details"]["price"]
     assert "accept-restore" in price["problem"]
     assert sorted(path.name for path in work.iterdir()) == before
 

@@ -154,7 +154,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
 )
 def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any]) -> None:
     small.grant(DATA, kind="approximate", epsilon="1", delta="1e-10", approver="a", reason="b")
-    with pytest.raises(LedgerProblem, match="share kind, protect and delta"):
+    with pytest.raises(LedgerProblem, match=r"share kind and delta|is per 'person'"):
         small.grant(DATA, approver="a", reason="b", **second)
     small.grant("elsewhere", approver="a", reason="b", **second)
 
@@ -291,11 +291,13 @@ def test_what_is_left_depends_on_what_a_release_declares(small: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         reserve(small, "all", "0.25")
     account = small.account(DATA)
-    assert account.charged_beside("all", TENTH, ReleaseFacts()) == Fraction(19, 10)
-    assert account.charged_beside("north-2", TENTH, ReleaseFacts.read(apart("south"))) == 1
-    assert account.charged_beside("south-2", TENTH, ReleaseFacts.read(apart("north"))) == Fraction(9, 10)
-    assert account.charged_beside("east", TENTH, ReleaseFacts.read(apart("north", "south"))) == 0
-    assert account.charged_beside("north", TENTH, ReleaseFacts()) == 0  # it is there, and the later release was declared disjoint from it
+    assert account.charged_beside("person", "all", TENTH, ReleaseFacts()) == Fraction(19, 10)
+    assert account.charged_beside("person", "north-2", TENTH, ReleaseFacts.read(apart("south"))) == 1
+    assert account.charged_beside("person", "south-2", TENTH, ReleaseFacts.read(apart("north"))) == Fraction(9, 10)
+    assert account.charged_beside("person", "east", TENTH, ReleaseFacts.read(apart("north", "south"))) == 0
+    assert (
+        account.charged_beside("person", "north", TENTH, ReleaseFacts()) == 0
+    )  # it is there, and the later release was declared disjoint from it
     reserve(small, "south-2", "1.1", **apart("north"))
 
 
@@ -309,7 +311,7 @@ def test_what_is_left_for_a_release_is_what_the_ledger_takes(asks: list[tuple[in
     if problems:
         return  # what would be refused before is not in a ledger
     last = chain[-1]
-    left = granted - account.charged_beside("last", TENTH, last.facts)
+    left = granted - account.charged_beside("person", "last", TENTH, last.facts)
     assert (costs[-1] <= left) == (account.apply(last) is None)
 
 
@@ -395,7 +397,7 @@ def test_spent_is_never_below_what_overlapping_releases_cost(releases: list[tupl
     account, problems = Account.replay(DATA, events([Fraction(cost) for _, cost in releases], disjoint, Fraction(10**6)))
     assert problems == []
     at_a_cell = [sum(cost for cells, cost in releases if cell in cells) for cell in range(6)]
-    assert max(at_a_cell) <= account.spent() <= sum(cost for _, cost in releases)
+    assert max(at_a_cell) <= account.spent("person") <= sum(cost for _, cost in releases)
     parts = Overlaps(account.releases.values()).components()
     assert sorted(seq for part in parts for seq in part) == sorted(account.releases)
     for one, another in itertools.combinations(parts, 2):
@@ -450,7 +452,7 @@ def test_replaying_declarations_takes_work_that_grows_with_what_is_declared() ->
         finally:
             sys.setprofile(None)
         assert problems == []
-        assert account.spent() == 1
+        assert account.spent("person") == 1
         return count
 
     assert calls(100) < 4.5 * calls(50)

@@ -163,7 +163,7 @@ def test_facts_for_the_screen_do_not_decide_what_is_charged(kind: str, facts: di
     granted = make_event(begun, "0" * 32, "t", "granted", "d", None, GRANT)
     event = make_event(granted, "0" * 32, "t", kind, "d", "r1", {"charge": CHARGE, "facts": facts, **(LOST if kind == "lost" else {})})
     assert [account.apply(one) for one in (granted, event)] == [None, None]
-    assert account.spent() == Fraction(1, 4)
+    assert account.spent("person") == Fraction(1, 4)
 
 
 def test_answers_that_say_nothing_are_answers_all_the_same() -> None:

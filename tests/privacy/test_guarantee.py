@@ -120,7 +120,7 @@ def test_an_overflowing_delta_is_one() -> None:
 def test_words_for_one_person(snapshot: Snapshot) -> None:
     text = describe(pure())
     snapshot(text)
-    assert "WARNING" not in text
+    assert "LITTLE IS PROTECTED" not in text
     assert "\n" not in text
 
 
@@ -132,8 +132,8 @@ def test_words_when_no_person_can_change_alone(snapshot: Snapshot) -> None:
 def test_words_of_the_census_value_warn(snapshot: Snapshot) -> None:
     text = describe(zcdp(rho=Fraction(542, 339) ** 2 / 2))
     snapshot(text)
-    assert "WARNING" in text
-    assert "WARNING" not in describe(zcdp(rho=Fraction(1, 100)))
+    assert "LITTLE IS PROTECTED" in text
+    assert "LITTLE IS PROTECTED" not in describe(zcdp(rho=Fraction(1, 100)))
 
 
 def test_words_of_an_estimate_with_exposed_cells(snapshot: Snapshot) -> None:
@@ -159,9 +159,9 @@ def test_words_where_people_may_come_and_go(snapshot: Snapshot) -> None:
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=30, max_denominator=1000), st.integers(min_value=1, max_value=3))
 @settings(max_examples=examples(50))
-def test_warning_exactly_above_ten(epsilon: Fraction, records: int) -> None:
+def test_a_warning_exactly_above_odds_of_99_to_1(epsilon: Fraction, records: int) -> None:
     text = describe(pure(epsilon=epsilon, person=2 * records, max_records=records))
-    assert ("WARNING" in text) == (epsilon * 2 * records > 10)
+    assert ("LITTLE IS PROTECTED" in text) == (math.exp(epsilon * 2 * records) > 99)
 
 
 @pytest.mark.parametrize("made", [pure(), pure(distance="l2"), zcdp(), approximate(), pure(smallest_secret=4, person=None)])

@@ -293,7 +293,7 @@ class TestAPromiseForNobody:
         )
         assert "epsilon = 79 for such a pair" in words
         assert "for one person)" not in words
-        assert words.endswith("WARNING: an epsilon above 10 for such a pair promises next to nothing.")
+        assert "LITTLE IS PROTECTED by so large a budget. A best guess which of the two nearest tables is the true one, " in words
         assert release.card.guarantee.why.endswith("The smallest secret is 158 steps: no person can change alone.")
         assert str(release.plan).startswith(self.NOBODY.replace(": ", "    "))
         folder = release.save(tmp_path / "out")

@@ -58,7 +58,9 @@ class TestAskedFor:
         plan, card = release.plan, release.card.guarantee
         lines = str(plan).splitlines()
         assert f"Budget     requested: {words}" in lines
-        assert lines[-1].startswith(f"Promise    Requested: {words}. ")
+        assert lines[-3].startswith("Promise    A best guess about ")
+        assert lines[-2].startswith(f"           Requested: {words}")
+        assert lines[-1].startswith("           Not protected: kept totals and what follows from them, ")
         assert plan.to_fields()["guarantee"]["asked"] == {**mechanism.asked.to_fields(), "text": words}
         assert release.card.to_dict()["guarantee"]["asked"] == plan.to_fields()["guarantee"]["asked"]
         assert card.text.startswith(f"Requested: {words}. ")

@@ -74,6 +74,7 @@ CARD: dict[str, Any] = {
         "language": "en",
         "formulas": "as they are",
     },
+    "warnings": [],
     "table": {
         "name": "counties",
         "columns": ["state", "county"],

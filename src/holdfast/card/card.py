@@ -28,6 +28,7 @@ from holdfast.card.parts import (
     Spread,
     Text,
     Texts,
+    WarningInfo,
     real_date,
     repeated_names,
     with_holdfast,
@@ -41,7 +42,7 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION: Final = "4.0"
 """4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
-a declaration of kept totals is a constraint, and sentences are in fields named `text`.
+a declaration of kept totals is a constraint, and sentences are in fields named `text`; what pages say first is in `warnings`.
 3.6: releases with which this one was declared to share no person, and why.
 3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
@@ -417,6 +418,9 @@ class Card(CardPart):
 
     schema_version: Literal["4.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
+    warnings: Annotated[tuple[WarningInfo, ...], Strict(False)] = Field(
+        description="What every page says first; empty where nothing is wrong."
+    )
     table: TableInfo = Field(description="The published table, as far as everyone may know it.")
     kept: KeptInfo = Field(description="What holds exactly in the released table.")
     exposed: ExposedInfo = Field(description="Cells that the kept totals publish exactly.")
@@ -468,6 +472,9 @@ class Card(CardPart):
 class PlanInfo(CardPart):
     """What can be said of a release before any count is looked at: the parts of its card, with the totals' values left open."""
 
+    warnings: Annotated[tuple[WarningInfo, ...], Strict(False)] = Field(
+        description="What the pages would say first, as far as it is known."
+    )
     cells: Count = Field(description="Number of cells of the table.")
     counted: Text | None = Field(description="What the numbers are declared to count, in sentences; null for real-valued answers.")
     kept: KeptInfo = Field(description="What will hold exactly.")

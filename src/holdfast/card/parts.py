@@ -214,6 +214,22 @@ class KeyedInfo(CardPart):
     other_noise: bool = Field(description="True if the publisher allowed other noise than earlier tables of the same records have.")
 
 
+class WarningInfo(CardPart):
+    """What every page says first, and louder than the rest."""
+
+    kind: Literal["weak-budget", "little-noise", "test-key", "truncated", "no-limit"] = Field(
+        description="'weak-budget': the promise allows best guesses that are nearly always right. 'little-noise': most counts carry no "
+        "noise. 'test-key': anyone can take the noise off. 'truncated': records of people with too many were left out. 'no-limit': no "
+        "budget limits what all releases of the data cost together."
+    )
+    text: Text = Field(description="The same in words; the first sentence is a headline.")
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether this release may protect next to nothing by itself."""
+        return self.kind in ("weak-budget", "little-noise", "test-key")
+
+
 class AskedInfo(CardPart):
     """What was asked for, before it was converted to one unit of distance or to noise."""
 

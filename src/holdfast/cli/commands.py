@@ -27,7 +27,7 @@ from holdfast.cli.ledger import ledger_of_release, ledger_text
 from holdfast.cli.parts import AsJson, RunFile, drawing, planning, working
 from holdfast.cli.research import diagnose, synth
 from holdfast.cli.starting import add_commands, answer_shell
-from holdfast.errors import InvalidParameter, LedgerProblem, VerificationFailed
+from holdfast.errors import InvalidParameter, LedgerProblem, VerificationFailed, WouldBeRefused
 
 if TYPE_CHECKING:
     from holdfast.accuracy.allocate import Allocation
@@ -87,7 +87,7 @@ def demo(
 ) -> None:
     """Release two small made-up tables, end to end, in seconds."""
     from holdfast.cli.demo import run_demo
-    from holdfast.wording import describe
+    from holdfast.wording.guarantee import promise_lines
 
     result = run_demo(output)
     if as_json:
@@ -97,10 +97,10 @@ def demo(
     console = Console(soft_wrap=True, highlight=False)
     first, second = result.parts
     console.print(_cross_table(first))
-    console.print(describe(first.release.guarantee))
+    console.print(*promise_lines(first.release.guarantee), sep="\n")
     console.print(f"{first.verified}\n")
     console.print(f"{second.title}: {len(second.release.table):,} cells.")
-    console.print(describe(second.release.guarantee))
+    console.print(*promise_lines(second.release.guarantee), sep="\n")
     console.print(f"{second.verified}\n")
     for part in result.parts:
         console.print(f"Report: {part.folder / 'report.html'}")
@@ -157,6 +157,7 @@ def plan(
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording.exposure import to_acknowledge_sentence
     from holdfast.wording.ledger import price_sentences
+    from holdfast.wording.warnings import limit_warnings
 
     run = load_run(run_file)
     with working("Reading the codes"):
@@ -168,22 +169,31 @@ def plan(
     order = Order(run.id, disjoint=run.disjoint, beside=_read_earlier(beside))
     said, releases = _price(run, made, order, ledger, no_ledger)
     made = with_earlier(made, releases, order)
+    refused = None if said is None else said.problem
+    limited = refused is not None or (said is not None and said.balance is not None and said.balance.granted is not None)
+    more = limit_warnings(made.guarantee, said is not None, limited)
     with working("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
         fields = fields if found is None else {"allocation": found.to_fields(), **fields}
-        print(json.dumps({**fields, "allow_exposed": run.allow_exposed, "price": said and said.to_fields()}, indent=2))
+        fields["warnings"] = [*fields["warnings"], *(warning.to_dict() for warning in more)]
+        fields |= {"allow_exposed": run.allow_exposed, "price": said and said.to_fields()}
+        if refused is not None:
+            raise WouldBeRefused(refused, details=fields)
+        print(json.dumps(fields, indent=2))
         return
     if found is not None:
         print(f"{found}\n\n{found.to_paste}\n")
-    print(text)
+    print(*(f"WARNING    {warning.text}" for warning in more), text, sep="\n")
     if said is not None:
         print(f"Price      {price_sentences(said)}")
     if (line := to_acknowledge_sentence(made.exposure.to_acknowledge, run.allow_exposed)) is not None:
         print(f"To write   {line}")
     elif found is None and (said is None or said.problem is None):  # nothing stands in its way
-        more = ["--resume"] if said is not None and said.begun else []
-        print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *more)}")
+        again = ["--resume"] if said is not None and said.begun else []
+        print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *again)}")
+    if refused is not None:
+        raise WouldBeRefused(f"The plan stands, and the release would be refused: {refused}")
 
 
 def _allocate_budget(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:
@@ -253,9 +263,8 @@ def release(
     from holdfast.publication.order import Order
     from holdfast.publication.pipeline import for_table
     from holdfast.runfiles.runfile import load_run
-    from holdfast.wording import describe
     from holdfast.wording.answers import rounded_totals_sentence
-    from holdfast.wording.guarantee import guarantee_info
+    from holdfast.wording.guarantee import guarantee_info, promise_lines
     from holdfast.wording.ledger import charged_sentence
     from holdfast.wording.samplers import long_draw_sentence
 
@@ -279,20 +288,24 @@ def release(
     replaced = None if resume and before == run.id else before  # a release that is resumed may be in place already
     entry = _carry_out(run, order, made, table, wanted, account, resume)
     mark_published()
-    exposed = json.loads((output / CARD).read_bytes())["exposed"]  # the values of the totals are public now
+    card = json.loads((output / CARD).read_bytes())
+    exposed, warned = card["exposed"], card["warnings"]  # the values of the totals are public now
     if as_json:
         fields = {"folder": output.name, "id": run.id, "cells": len(table), "ledger": entry, "replaced": replaced, "exposed": exposed}
+        fields["warnings"] = warned
         print(json.dumps({**fields, "guarantee": guarantee_info(made.guarantee).to_dict()}, indent=2))
         return
     kept = count_of(f"{sum(rows.count for rows in made.facts.kept.rows if rows.kind == 'kept'):,}", "kept total")
     measure = made.facts.measure
     exact = f". {rounded_totals_sentence(measure.step_text)}" if measure.round_totals else " exact."
     print(f"Released {run.id}: {len(table):,} cells, {kept}{exact}")
+    for warning in warned:
+        print(f"WARNING: {warning['text']}")
     if replaced is not None:
         print(f"It replaced the release {replaced} in {output}.")
     print(f"{exposed['text']} See {output / EXPOSED_FILE}." if exposed["cells"] else exposed["text"])
-    print(describe(made.guarantee))
-    print(charged_sentence(entry, None if account is None else account.open_ledger().balance(run.dataset)))
+    print(*promise_lines(made.guarantee), sep="\n")
+    print(charged_sentence(entry, [] if account is None else account.open_ledger().account(run.dataset).balances()))
     print(f"Read {output / 'report.html'}; check with: holdfast verify {output}")
 
 

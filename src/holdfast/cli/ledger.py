@@ -145,6 +145,26 @@ def grant(
     _print_balance(book, dataset, as_json)
 
 
+@app.command()
+def units(
+    dataset: Dataset,
+    contents: Annotated[str, typer.Argument(help="What one contains of another at most, in TOML: 'household = {person = 8}'.")],
+    approver: Annotated[str, typer.Option(help="Who declares it.")],
+    reason: Annotated[str, typer.Option(help="How it is known.")],
+    ledger: Place = None,
+    witness: Witnessed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let persons and households share an account: every release is then charged to both, and grants name one of them (--protect)."""
+    from holdfast.wording.endings import DECLARED
+
+    book = _open(ledger, witness=witness)
+    before = book.account(dataset).units
+    _stands(lambda: book.account(dataset).units != before, DECLARED)
+    book.declare_units(dataset, contents, approver=approver, reason=reason)
+    _print_balance(book, dataset, as_json)
+
+
 @app.command(name="take-back")
 def take_back(
     dataset: Dataset,
@@ -303,7 +323,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
     from holdfast.wording.ledger import exposed_text, ledger_screen
 
     account = book.account(dataset)
-    if account.protect is None:
+    if not account.protects:
         raise account.unknown(book.datasets())
     if not as_json:
         print(ledger_screen(account, book.last_event()))
@@ -312,6 +332,7 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
         {
             "id": release.release_id,
             "state": release.state,
+            "protect": account.unit_of(release.facts),
             "charge": release.charge.to_fields(),
             "costs": None if release.costs is None else release.costs.to_fields(),
             "ledger": release.head,
@@ -323,5 +344,6 @@ def _print_balance(book: Ledger, dataset: str, as_json: bool) -> None:
     ]
     grants = [{"number": grant.seq, "time": grant.time, **grant.to_fields()} for grant in account.grants]
     back = [{"number": one.grant.seq, "time": one.time, "approver": one.approver, "reason": one.reason} for one in account.taken_back]
-    fields = {"ledger": book.id, **account.balance().to_fields(), "grants": grants, "taken_back": back, "releases": releases}
-    print(json.dumps({**fields, "exposed": exposed_text(account.releases.values())}, indent=2))
+    first, *others = (balance.to_fields() for balance in account.balances())
+    fields = {"ledger": book.id, **first, "others": others, "units": account.units.to_fields(), "grants": grants, "taken_back": back}
+    print(json.dumps({**fields, "releases": releases, "exposed": exposed_text(account.releases.values())}, indent=2))

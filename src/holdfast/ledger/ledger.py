@@ -43,6 +43,7 @@ from holdfast.ledger.rows import (
 )
 from holdfast.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.ledger.store import Store, place_of, tables
+from holdfast.ledger.units import Units
 from holdfast.ledger.values import Balance, Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
 from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark, steps_after_restore
@@ -152,7 +153,7 @@ class Ledger:
         """Grant a budget for what one person (or what `protect` names) changing cell may lose to all releases of a data set together.
 
         Given:       kind "pure" (epsilon), "zcdp" (rho) or "approximate" (epsilon and delta), exact; left out, it follows from the
-                     numbers. Grants of one data set add up and share kind, protect and delta. "pure" takes pure releases only. again: one
+                     numbers. Grants for one unit add up and share kind and delta. "pure" takes pure releases only. again: one
                      that stands already is meant to add to it.
         Guarantees:  an approximate grant is converted once to the largest rho proved for it (12 digits, rounded down). With several,
                      the sum of their rho is proved for the sum of their epsilons at their delta.
@@ -182,17 +183,34 @@ class Ledger:
 
         return self._write(work)
 
-    def balance(self, dataset: str) -> Balance:
-        """What was granted to a data set, what is spent, what is left. NoGrant where nothing was granted."""
-        return self._account(dataset).balance()
+    def declare_units(self, dataset: str, contents: Mapping[str, Mapping[str, int]] | str, *, approver: str, reason: str) -> Event:
+        """Declare what one protected unit of a data set contains of another at most, such as {"household": {"person": 8}}.
+
+        Guarantees:  every release, those before it too, is charged to all units [theory T231]. Nothing can be declared away again.
+        """
+        name, who = name_of(dataset, "dataset"), {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
+        declared = Units.read(contents)
+
+        def work(connection: Connection) -> Event:
+            chain = self._chain(connection)
+            replay.account_of(name, chain).check_units(declared)
+            return self._append(connection, chain[-1], _clock(), "units", name, None, {"contents": declared.to_fields(), **who})
+
+        return self._write(work)
+
+    def balance(self, dataset: str, protect: str | None = None) -> Balance:
+        """What was granted to a data set, what is spent, what is left. NoGrant where nothing was granted. `protect`: whose balance, where
+        the account protects several units.
+        """
+        return self._account(dataset).balance(protect)
 
     def datasets(self) -> list[str]:
         """Every data set that was granted a budget or recorded without a limit, in the order of their first events."""
         return [account.dataset for account in replay.accounts_of(self._store.read(self._chain))]
 
     def balances(self) -> list[Balance]:
-        """Balances of every data set, in the order of their first events."""
-        return [account.balance() for account in replay.accounts_of(self._store.read(self._chain))]
+        """Balances of every unit of every data set, in the order of their first events."""
+        return [balance for account in replay.accounts_of(self._store.read(self._chain)) for balance in account.balances()]
 
     # The steps of a release.
 
@@ -282,7 +300,7 @@ class Ledger:
         last = events[-1] if events else chain[-1]
         events.append(make_event(last, self._id, time, "reserved", name, release, {"charge": charge.to_fields(), "facts": plain}))
         reservation = account.add(events[-1], charge, facts)
-        account.check_amount(account.cost(charge))
+        account.check_amount(reservation)
         return events, reservation
 
     def start_drawing(self, reservation: Reservation) -> Reservation:

@@ -79,7 +79,7 @@ def admit_grant(account: Account, asked: Grant, again: bool) -> Grant:
     if made.limit <= 0:
         raise InvalidParameter("This grant adds nothing to those that are there. Write a larger epsilon.")
     if same is not None and not again:
-        both = account.granted + made.limit
+        both = account.sum_of_grants(made.protect) + made.limit
         raise LedgerProblem(
             f"This very grant is already in the ledger: {same}, by {shorten(same.approver)!r}, event {same.seq}. Given again it adds up: "
             f"{account.dataset!r} would have {made.currency} = {format_amount(both, up=False)} in all. If that is meant, say so with "

@@ -117,6 +117,12 @@ class Charge:
             return cls("zcdp", rho=promise.rho)
         return cls("pure", epsilon=Fraction(promise.epsilon), rho=promise.rho)  # a float is the root of 2, rounded up
 
+    def times(self, changes: int) -> Charge:
+        """Return the charge for so many changes at once: epsilon grows with their number, rho with its square [theory T231]."""
+        if changes == 1 or self.rho is None:
+            return self
+        return Charge(self.kind, None if self.epsilon is None else self.epsilon * changes, self.rho * changes**2)
+
     def to_fields(self) -> dict[str, str | None]:
         """JSON-ready, exact."""
         return {"kind": self.kind, "epsilon": format_ratio(self.epsilon), "rho": format_ratio(self.rho), "delta": format_ratio(self.delta)}
@@ -327,13 +333,15 @@ class PlannedCharge:
     """True if a secret seals the key, so that an interrupted draw can be resumed."""
     begun: bool = False
     """True if the release was begun before and is not finished: its charge is in the ledger already."""
+    others: tuple[PlannedCharge, ...] = ()
+    """The same for every other unit that the account protects."""
 
     @property
     def cost(self) -> Fraction | None:
         """The charge in the account's currency; None where it has none there."""
         return None if self.charge is None else self.charge.epsilon if self.currency == "epsilon" else self.charge.rho
 
-    def to_fields(self) -> dict[str, str | bool | None]:
+    def to_fields(self) -> dict[str, Json]:
         """JSON-ready, exact."""
         granted, spent = (None, None) if self.balance is None else (self.balance.granted, self.balance.spent)
         numbers = {"cost": self.cost, "granted": granted, "spent": spent, "left": self.left}
@@ -341,6 +349,7 @@ class PlannedCharge:
             **{"dataset": self.dataset, "protect": self.protect, "currency": self.currency},
             **{name: format_ratio(value) for name, value in numbers.items()},
             **{"problem": self.problem, "resumable": self.resumable, "begun": self.begun},
+            "others": [other.to_fields() for other in self.others],
         }
 
 

@@ -442,7 +442,9 @@ def begin(plan: Plan, table: Table, order: Order, account: ChargedAccount | None
     known = account.ledger.account(account.dataset)
     earlier = [release for release in known.releases.values() if release.release_id != order.release_id]
     facts = public_facts(plan, software(), earlier, order.revised_id, order.release_id, order.disjoint)
-    facts = replace(facts, grant=Granted.of(known.grants))  # in the event, so that a release that is resumed says the same
+    facts = replace(
+        facts, grant=Granted.of(known.grants_for(plan.facts.protected))
+    )  # in the event, so that a release that is resumed says the same
     fixed = plan.mechanism.fixed_noise(table)
     facts = facts if fixed is None else with_noise(facts, fixed)
     if order.disjoint is not None:  # a declaration that is refused leaves no new ledger behind

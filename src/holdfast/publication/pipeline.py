@@ -362,21 +362,13 @@ def _write_list(folder: Path, content: bytes) -> str | None:
 
 
 def price(plan: Plan, account: ChargedAccount, order: Order) -> PlannedCharge:
-    """What the plan would cost this account."""
-    held = account.ledger.account(account.dataset)
+    """Return what the plan would cost this account: first the unit that the release protects, then every other one."""
+    held, own = account.ledger.account(account.dataset), plan.facts.protected
     before = account.ledger.reservation(account.dataset, order.release_id)
     begun = before is not None and before.counts
-    charge, left, currency, problem = None, None, held.currency, None
+    charge, problem = None, None
     try:
         charge = Charge.of(plan.guarantee)
-        if charge.epsilon is None and not held.grants:  # without a limit the currency is what all releases have
-            currency = "rho"
-        if held.grants:
-            facts = charge_facts(plan.facts, plan.guarantee, order.disjoint, order.revised_id)
-            spent = held.charged_beside(order.release_id, charge, facts)
-            if before is not None and begun and not before.is_open:  # it cannot be resumed on the charge that it has
-                spent += held.cost(before.charge)
-            left = max(held.granted - spent, Fraction(0))
         if before is not None and begun:
             check_resumable(before, resume=True)
         account.check_charge(plan.drawing.channel, order.release_id, order.disjoint, order.revised_id)
@@ -384,11 +376,26 @@ def price(plan: Plan, account: ChargedAccount, order: Order) -> PlannedCharge:
             account.check_takes_estimates()
     except HoldfastError as error:
         problem = str(error)
-    balance = held.balance() if held.takes_releases else None
-    may_resume = account.secret is not None
-    return PlannedCharge(
-        account.dataset, plan.facts.protected, currency, charge, balance, left, problem, may_resume, begun and problem is None
-    )
+    if held.protects and own not in held.protects:
+        return refused_price(plan, account.dataset, str(problem))
+    facts = charge_facts(plan.facts, plan.guarantee, order.disjoint, order.revised_id)
+    is_over = before is not None and begun and not before.is_open  # it cannot be resumed on the charge that it has
+    resumable, is_begun = account.secret is not None, begun and problem is None
+    parts = []
+    for unit in dict.fromkeys((own, *held.protects)):
+        cost = None if charge is None else held.charge_for(unit, charge, facts)
+        currency = held.currency(unit)
+        if cost is not None and cost.epsilon is None and held.limit(unit) is None:  # without a limit the currency is what all have
+            currency = "rho"
+        left = None
+        if charge is not None and held.limit(unit) is not None:
+            spent = held.charged_beside(unit, order.release_id, charge, facts)
+            if before is not None and is_over:
+                spent += held.cost(held.charge_for(unit, before.charge, before.facts), currency)
+            left = max(held.sum_of_grants(unit) - spent, Fraction(0))
+        balance = held.balance(unit) if held.takes_releases else None
+        parts.append(PlannedCharge(account.dataset, unit, currency, cost, balance, left, problem, resumable, is_begun))
+    return replace(parts[0], others=tuple(parts[1:]))
 
 
 def price_without_ledger(plan: Plan, dataset: str, order: Order) -> PlannedCharge | None:

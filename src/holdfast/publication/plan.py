@@ -32,6 +32,7 @@ from holdfast.card.card import (
     ZerosInfo,
     ZerosStatus,
 )
+from holdfast.card.parts import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
@@ -52,7 +53,6 @@ from holdfast.privacy import Guarantee
 from holdfast.publication.history import Earlier, with_earlier
 from holdfast.publication.order import Order
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording import describe
 from holdfast.wording.answers import (
     exact_totals_sentence,
     for_answers_only,
@@ -62,7 +62,7 @@ from holdfast.wording.answers import (
     nobody_warning,
     rounded_totals_sentence,
 )
-from holdfast.wording.budget import budget_rows, counted_sentences
+from holdfast.wording.budget import budget_rows, counted_sentence
 from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import (
@@ -74,9 +74,10 @@ from holdfast.wording.exposure import (
     zeros_sentence,
     zeros_source,
 )
-from holdfast.wording.guarantee import guarantee_info
+from holdfast.wording.guarantee import guarantee_info, promise_lines
 from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
+from holdfast.wording.warnings import budget_warnings, noise_warnings, sample_warnings
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import Publication
@@ -226,8 +227,9 @@ class Plan:
         """The plan as the parts of a card."""
         facts, plan = self.facts, self.drawing.sampler_plan
         return PlanInfo(
+            warnings=self.warnings,
             cells=len(facts.universe),
-            counted=counted_sentences(facts) if facts.measure.whole else None,
+            counted=counted_sentence(facts) if facts.measure.whole else None,
             kept=KeptInfo(
                 constraints=tuple(str(s) for s in facts.constraints if s.kind == "kept"),
                 identities=tuple(str(s) for s in facts.constraints if s.kind == "identity"),
@@ -250,6 +252,20 @@ class Plan:
             expected_error=self._error_info,
             disjoint=None if self.disjoint is None else DisjointInfo.of(self.disjoint),
         )
+
+    @property
+    def warnings(self) -> tuple[WarningInfo, ...]:
+        """What the pages would say first, of the budget, the noise and the records."""
+        return (*budget_warnings(self.guarantee), *self._noise_warnings(), *sample_warnings(self.facts))
+
+    def _noise_warnings(self) -> tuple[WarningInfo, ...]:
+        """The warning about cells that carry noise, as far as its standard deviation is known."""
+        if self.deviations is None or not self.drawing.channel.target.publishes_cells:
+            return ()
+        noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)
+        known = np.sort(noisy[~np.isnan(noisy)]) / self.step
+        typical = float(known[(len(known) - 1) // 2]) if len(known) else None
+        return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis)
 
     def to_fields(self) -> dict[str, Any]:
         """The same as plain values, for `--json`."""
@@ -310,6 +326,8 @@ class Plan:
         kept, universe, said = info.kept, facts.universe, info.mechanism
         if self.guarantee.answers is not None and self.guarantee.person is None:
             yield "WARNING", nobody_warning(self.guarantee)
+        for warning in info.warnings:
+            yield "WARNING", warning.text
         what = "cells" if facts.measure.whole else f"answers in steps of {facts.measure.step_text}"
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         if info.counted is not None:
@@ -343,7 +361,8 @@ class Plan:
         yield "Error", f"{info.expected_error.text}{basis}"
         for number, line in enumerate(level_lines(self.expected_error.levels)):
             yield "" if number else "Levels", line
-        yield "Promise", describe(self.guarantee)
+        for number, line in enumerate(promise_lines(self.guarantee)):
+            yield "" if number else "Promise", line
         if self.disjoint is not None:
             yield "Disjoint", disjoint_sentences(self.disjoint, facts.protected)
         if self.mechanism.takes_answers:

@@ -59,6 +59,7 @@ from holdfast.wording.budget import recorded_sentence
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
 from holdfast.wording.formulas import formulas_warning
+from holdfast.wording.warnings import key_warnings, limit_warnings
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
@@ -96,9 +97,11 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     can say. `verify` makes it again from a folder. Software versions are those when the release began.
     """
     info = plan.info
+    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or not about.private)
     return Card(
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
+        warnings=(*key_warnings(about.private), *info.warnings, *limits),
         table=_table_info(plan),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),
@@ -471,7 +474,7 @@ class Publication(Frames):
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
-            *([] if self.private else [("Warning", "NOT PRIVATE: drawn with a test key")]),
+            *(("Warning", warning.text) for warning in self.card.warnings),
             ("Cells", len(self.table)),
             ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
             *self.guarantee.overview().items(),

@@ -171,10 +171,11 @@ def render(template: str, *, language: str = ENGLISH, **facts: Any) -> str:
 
     Given:       what the frame needs: `title`, `eyebrow` (the kind of page), `footer` (in the margin of printed pages); where there are
                  any `heading` (in place of the title), `subtitle`, `colophon` (at the end), `banner` and `mark` (a warning on the page, and
-                 in short before the title and on top of every printed page). The rest is for the template.
+                 in short before the title and on top of every printed page), `banners` (others, each with whether it is an alarm). The rest
+                 is for the template.
     Guarantees:  a pure function of its arguments. Texts are escaped; only Markup goes in as it is.
     """
-    frame = dict.fromkeys(("heading", "subtitle", "banner", "mark", "colophon"))
+    frame = dict.fromkeys(("heading", "subtitle", "banner", "mark", "banners", "colophon"))
     return _environment(language).get_template(template).render({**frame, **facts})
 
 

@@ -325,11 +325,18 @@ def banner(card: Card) -> Markup | None:
     return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
 
 
+def _headline(said: str) -> Markup:
+    """A warning with its first sentence in bold."""
+    head, stop, rest = said.partition(". ")
+    return join(tag("strong", head + stop), rest)
+
+
 def release_frame(card: Card, title: str) -> dict[str, Any]:
     """What the frame of a page about a release needs."""
     release, say = card.release, say_of(card)
     software = sorted(card.software.items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
     versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
+    alarms = (given.text.partition(". ")[0] for given in card.warnings if given.is_alarm)
     said = [say("statement.table", name=name(table_name(card)))]
     said += [name(release.office)] if release.office is not None else []
     said.append(say("statement.no_date") if release.date is None else text(release.date))
@@ -340,5 +347,6 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "footer": say.plain("page.release", id=release.id),
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
-        "mark": None if release.private else say.plain("page.not_private"),
+        "banners": [(_headline(given.text), given.is_alarm) for given in card.warnings if given.kind != "test-key"],
+        "mark": say.plain("page.not_private") if not release.private else next(iter(alarms), None),
     }

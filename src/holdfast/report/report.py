@@ -130,7 +130,8 @@ def _what(card: Card) -> PageSection:
     say, totals = say_of(card), card.kept.totals
     which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
     columns = names(say, column_names(card), SHOWN_CONSTRAINTS)
-    noisy = "keyed" if is_keyed(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
+    weak = any(given.kind == "weak-budget" for given in card.warnings)
+    noisy = "keyed" if is_keyed(card) else "weak" if weak else "bounded" if is_bounded(card) else "noisy" if totals else "free"
     made = "suppressed" if is_suppressed(card) else noisy
     said = (
         say(which, count=card.table.cells, name=name(table_name(card)), columns=columns, **nouns(card)),
@@ -146,7 +147,7 @@ def _promise(card: Card) -> PageSection:
         "promise",
         say("report.promise"),
         None if card.release.private else paragraph(say("report.promise_test_key")),
-        tag("div", items(card.guarantee.sentences), class_="fine"),
+        tag("div", items(card.guarantee.sentences), class_="full"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
         paragraph(say("report.promise_not" if card.kept.totals else "report.promise_not_free")),
         *map(paragraph, disjoint_text(card)),

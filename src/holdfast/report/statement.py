@@ -47,7 +47,7 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
-from holdfast.wording.budget import Guess
+from holdfast.wording.budget import Guess, hundredths
 from holdfast.wording.exposure import KINDS, kept_texts
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
@@ -350,11 +350,6 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> PageFigure:
 def _half(begin: int, end: int, ink: str) -> Markup:
     """A piece of the line at 50 of 100."""
     return tag("line", x1=str(WIDTH / 2), x2=str(WIDTH / 2), y1=str(begin), y2=str(end), stroke=f"var(--{ink})", stroke_dasharray="3 3")
-
-
-def hundredths(share: Fraction) -> str:
-    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
-    return format_number(float(100 * share))
 
 
 def _bar(say: Say, top: int, label: Markup, share: Fraction) -> list[Markup]:

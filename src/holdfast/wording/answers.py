@@ -12,7 +12,7 @@ from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import Guarantee, Promise
 from holdfast.tables.measure import Neighbours
-from holdfast.wording.budget import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, asked_sentence, factor, reach_sentences, steps_phrase
+from holdfast.wording.budget import FAIR_BITS, SHARED_KEY, asked_sentence, factor, reach_sentences, steps_phrase, weak_sentence
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.exposure import named_sentences
 
@@ -74,7 +74,7 @@ def answers_sentences(guarantee: Guarantee, delta: Exact | None, *, whole: bool)
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
         WEAKER if guarantee.relation.same_totals else "",
-        _warning(guarantee, lead),
+        weak_sentence(guarantee) or "",
     ]
     return list(filter(None, sentences))
 
@@ -130,13 +130,6 @@ def _not_protected(guarantee: Guarantee, whole: bool) -> list[str]:
         f"If a {protected}'s data change an invariant, everyone sees that it changed.",
         *last,
     ]
-
-
-def _warning(guarantee: Guarantee, lead: Promise) -> str:
-    if lead.epsilon <= WEAK_EPSILON:
-        return ""
-    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for such a pair"
-    return f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing."
 
 
 def in_steps(step: str) -> str:

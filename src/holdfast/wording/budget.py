@@ -17,9 +17,9 @@ from flint import arb
 
 from holdfast.card.parts import AskedInfo
 from holdfast.channels import Facts
-from holdfast.display import count_of, step_text
+from holdfast.display import step_text
 from holdfast.exact.balls import ball, enclosure, precision
-from holdfast.exact.formatting import format_exact, format_given, format_short, format_up
+from holdfast.exact.formatting import format_exact, format_given, format_number, format_short, format_up
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import DISTANCE, Asked
 
@@ -236,18 +236,12 @@ def factor(epsilon: Fraction | float) -> str:
         return format_up(enclosure(ball(Fraction(epsilon)).exp()).upper, 4)
 
 
-def counted_sentences(facts: Facts) -> str:
-    """What the numbers of a table were declared to count: nothing can check it. Not how many records were left out."""
-    protected, records = facts.protect, facts.max_records
+def counted_sentence(facts: Facts) -> str:
+    """What the numbers of a table were declared to count: nothing can check it."""
+    records = facts.max_records
     each = "each record counted once" if records is None else f"each counted at most {'once' if records == 1 else f'{records} times'}"
-    what = plural("record" if records is None else protected)
-    said = f"Column {facts.count_name!r} is declared to be a count of {what}, {each}, and no sum of amounts such as income."
-    if facts.over == "refuse":
-        return said
-    return (
-        f"{said} Of a {protected} with more than {count_of(records or 1, 'record')}, a secret key chose which are counted, and the others "
-        "were left out. Kept totals are those of the records that are counted."
-    )
+    what = plural("record" if records is None else facts.protect)
+    return f"Column {facts.count_name!r} is declared to be a count of {what}, {each}, and no sum of amounts such as income."
 
 
 def plural(noun: str) -> str:
@@ -269,6 +263,8 @@ def quote_names(names: Sequence[str]) -> list[str]:
 
 CERTAIN_EPSILON = 50
 """From here on the bound is 1 to any number of digits that a page shows."""
+LITTLE = Fraction(99, 100)
+"""The share of right guesses above which a budget protects little: odds of 99 to 1, which an epsilon of 4.6 allows."""
 
 
 @dataclass(frozen=True)
@@ -282,6 +278,12 @@ class Guess:
     epsilon: Fraction
     delta: Fraction
     rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Guess:
+        """About one of what is protected; where none can change alone, about the two nearest tables."""
+        promise = guarantee.per_person() or guarantee.per_smallest_secret()
+        return cls(Fraction(promise.epsilon), Fraction(promise.delta), promise.rho if promise.kind == "zcdp" else None)
 
     @property
     def right(self) -> Fraction:
@@ -316,6 +318,25 @@ class Guess:
             apart = [ball(self.rho / 2).sqrt()] if self.rho < 2 else []
             found += [(1 - distance) / 2 for distance in (*apart, (1 - (-ball(self.rho)).exp()).sqrt())]
         return max(found, key=lambda share: enclosure(share).lower) if found else None
+
+
+def hundredths(share: Fraction) -> str:
+    """59.5, of a share of .595: a share in thousandths, so that nothing is rounded."""
+    return format_number(float(100 * share))
+
+
+def weak_sentence(guarantee: Guarantee) -> str | None:
+    """Say that a budget protects little; None where it protects more, or is no differential privacy."""
+    guess = Guess.of(guarantee)
+    if guarantee.keyed is not None or (guess.right <= LITTLE and guess.epsilon <= WEAK_EPSILON):
+        return None
+    about = f"about one {guarantee.protect}" if guarantee.person is not None else "which of the two nearest tables is the true one"
+    told = "more than 1,000,000,000,000" if guess.odds == "infinity" else guess.odds
+    odds = format_number(int(told)) if told.isdecimal() else told
+    return (
+        f"LITTLE IS PROTECTED by so large a budget. A best guess {about}, right 50 of 100 times without the table, can be right "
+        f"{hundredths(guess.right)} of 100 times with it. That is odds of {odds} to 1."
+    )
 
 
 def recorded_sentence(entry: str | None) -> str:

@@ -46,6 +46,7 @@ WHAT_TO_DO = {
     "verification-failed": "Do not use the folder; ask its publisher.",
     "invariant-broken": "Please report it. Nothing was written.",
     "ledger-problem": "Check which ledger is named, and what the message says of it.",
+    "would-be-refused": "Look at the plan and the reason that the message gives; grant more, ask for less, or take another id.",
     "no-grant": "Grant a budget with holdfast ledger grant.",
     "budget-exceeded": "Grant more, or ask for less.",
     "wrong-state": "See where the release stands with holdfast ledger show.",
@@ -84,6 +85,7 @@ UNKNOWN = "The state of the ledger could not be read. See: holdfast ledger show"
 UNWRITTEN = "Nothing was written to the ledger."
 MADE = "The ledger was made."
 GRANTED = "The grant is in the ledger."
+DECLARED = "The units are declared, and the ledger says so."
 TAKEN_BACK = "The grant was taken back, and the ledger says so."
 ACCEPTED = "The restore was accepted, and the ledger says so."
 VOIDED = "The release was given up, and the ledger says so."

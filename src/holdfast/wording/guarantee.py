@@ -13,7 +13,19 @@ from holdfast.exact.formatting import format_exact, format_short, format_up
 from holdfast.exact.parameters import Exact
 from holdfast.privacy.guarantee import ChainFacts, Conditioning, Guarantee, Promise, Relation
 from holdfast.wording.answers import answers_info, answers_relation, answers_sentences
-from holdfast.wording.budget import FAIR_BITS, SHARED_KEY, WEAK_EPSILON, asked_info, asked_sentence, budget_why, factor, requested_sentence
+from holdfast.wording.budget import (
+    FAIR_BITS,
+    SHARED_KEY,
+    Guess,
+    asked_info,
+    asked_sentence,
+    budget_rows,
+    budget_why,
+    factor,
+    hundredths,
+    requested_sentence,
+    weak_sentence,
+)
 from holdfast.wording.cellkey import keyed_info, keyed_sentences
 from holdfast.wording.exposure import columns_sentence, named_sentences, zeros_source
 from holdfast.wording.samplers import chain_error_sentences
@@ -168,6 +180,26 @@ def guarantee_paragraph(guarantee: Guarantee, delta: Exact | None = None) -> str
     return " ".join(guarantee_sentences(guarantee, delta, whole=True))
 
 
+def promise_lines(guarantee: Guarantee) -> list[str]:
+    """Return three short lines for screens: what a guess can gain, at which budget, and what is not protected. Pages have all of it."""
+    if guarantee.keyed is not None:
+        return keyed_sentences(guarantee.keyed)[:1]
+    if guarantee.costs_nothing:
+        return guarantee_sentences(guarantee)[:1]
+    guess, protected = Guess.of(guarantee), guarantee.protect
+    about = f"about one {protected}" if guarantee.person is not None else "between the two nearest tables"
+    alone = "" if guarantee.person is not None else f"No {protected} can change alone. "
+    unsure = "" if guarantee.status == "exact" else " (an estimate and not a proof)"
+    left = "kept totals and what follows from them, " if _has_totals(guarantee) else ""
+    rows = budget_rows(guarantee)
+    spent = "; ".join(f"{what}: {numbers}" for what, numbers in (rows[:2] if guarantee.person is not None else [*rows[:1], rows[-1]]))
+    return [
+        f"{alone}A best guess {about} is right at most {hundredths(guess.right)} of 100 times{unsure}; without the table 50.",
+        f"{spent[:1].upper()}{spent[1:]}.",
+        f"Not protected: {left}what other data tell, facts about groups.",
+    ]
+
+
 def is_paragraph_of(guarantee: Guarantee, text: str, asked: str | None, sentences: Sequence[str]) -> bool:
     """True if a paragraph says exactly these sentences, the request in these words and the names of exposed
     cells, as every version must, however it puts them.
@@ -205,7 +237,7 @@ def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, who
         *_status(guarantee),
         FAIR_BITS,
         SHARED_KEY if guarantee.key_is_shared else "",
-        _warning(guarantee, lead),
+        weak_sentence(guarantee) or "",
     ]
     return list(filter(None, sentences))
 
@@ -332,18 +364,6 @@ def _status(guarantee: Guarantee) -> list[str]:
     if guarantee.status == "exact":
         return ["The noise follows its stated law exactly, with no rounding error."]
     return ["This promise is an estimate and not a proof.", chain_error_sentences(guarantee)]
-
-
-def _warning(guarantee: Guarantee, lead: Promise) -> str:
-    who = f"for one {guarantee.protect}" if guarantee.person is not None else "for the smallest secret"
-    if lead.delta >= 1:
-        return f"WARNING: a delta of 1 {who} promises nothing at all."
-    if lead.epsilon > WEAK_EPSILON:
-        return (
-            f"WARNING: an epsilon above {WEAK_EPSILON} {who} promises next to nothing: it allows what is published to be more than 22,000 "
-            "times as likely under one of the two tables as under the other."
-        )
-    return ""
 
 
 def _distance(guarantee: Guarantee, value: int | Fraction) -> str:

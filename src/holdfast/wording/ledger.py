@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,9 +17,10 @@ from holdfast.exposure.facts import ReleaseExposure
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.releases import ReleaseFacts, Reservation
+from holdfast.ledger.units import Units
 from holdfast.ledger.values import Balance, Grant, PlannedCharge, TakenBack
 from holdfast.ledger.witness import Seen
-from holdfast.wording.budget import recorded_sentence
+from holdfast.wording.budget import join_names, recorded_sentence
 from holdfast.wording.exposure import VALUES_LATER, structure_sentences
 from holdfast.wording.joint import together_sentences
 
@@ -62,31 +63,54 @@ STATES = {"closed": "published", "voided": "voided (refunded)", "voided-spent": 
 
 def ledger_screen(account: Account, last: Event) -> str:
     """What was granted by whom and why, each release with cost and state, what is left and what is exposed; `last`: of the whole chain."""
-    balance = account.balance()
-    name, protected = balance.currency, balance.protect
+    balances = account.balances()
+    declared, several = _disjoint(account.releases.values()), len(balances) > 1
+    back, left = _taken_back(account.taken_back), [_left_lines(balance, several) for balance in balances]
+    units = [f"Units     {_contents(account.units)}"] if several else []
+    whose = "what it protects" if several else f"one {balances[0].protect}"
+    more = sum(map(len, left)) - 1 + 2 * (len(balances) - 1) + len(units)
+    lines = [
+        f"Data set  {account.dataset}",
+        f"Ledger    {last.ledger}, {last.seq} events",
+        *units,
+        *_lines_under("Granted", [_grant_text(balance) for balance in balances]),
+        *_grants(account.grants, MAX_GRANTS - len(back), several),
+        *back,
+        f"Releases  as requested: cost for {whose}" if account.releases else "Releases  none yet",
+        *_releases(list(account.releases.values()), max(MAX_RELEASES - len(declared) - more, 1), several),
+        *declared,
+        *_lines_under("Spent", [f"{_spent(balance)}{_whose(balance, several)}" for balance in balances]),
+        *_lines_under("Left", [line for lines in left for line in lines]),
+        *(line for balance in balances for line in _secret(balance)),
+    ]
+    lines += _exposed_lines(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
+    return "\n".join(fit(line, WIDTH) for line in lines)
+
+
+def _lines_under(head: str, texts: list[str]) -> list[str]:
+    """Lines under one word, which stands before the first."""
+    return [f"{'' if number else head:<9} {text}" for number, text in enumerate(texts)]
+
+
+def _grant_text(balance: Balance) -> str:
+    name, granted = balance.currency, balance.granted
     promise = (
         ""
         if balance.epsilon is None
         else f" (epsilon = {format_amount(balance.epsilon, up=False)}, delta = {format_amount(balance.delta)})"
     )
-    granted = "nothing: no limit is set, counted" if balance.granted is None else f"{name} = {format_amount(balance.granted, up=False)}"
-    declared = _disjoint(account.releases.values())
-    back, left = _taken_back(account.taken_back), _left_lines(balance)
-    lines = [
-        f"Data set  {account.dataset}",
-        f"Ledger    {last.ledger}, {last.seq} events",
-        f"Granted   {granted} for one {protected} changing cell{promise}",
-        *_grants(account.grants, MAX_GRANTS - len(back)),
-        *back,
-        f"Releases  as requested: cost for one {protected}" if account.releases else "Releases  none yet",
-        *_releases(list(account.releases.values()), MAX_RELEASES - len(declared) - len(left[1:])),
-        *declared,
-        f"Spent     {_spent(balance)}",
-        *left,
-        *_secret(balance),
-    ]
-    lines += _exposed_lines(account.releases.values(), max(HEIGHT - len(lines), EXPOSED_LINES))
-    return "\n".join(fit(line, WIDTH) for line in lines)
+    said = "nothing: no limit is set, counted" if granted is None else f"{name} = {format_amount(granted, up=False)}"
+    return f"{said} for one {balance.protect} changing cell{promise}"
+
+
+def _whose(balance: Balance, several: bool) -> str:
+    return f" for one {balance.protect}" if several else ""
+
+
+def _contents(units: Units) -> str:
+    """What was declared, such as "household = {person = 8}": a household contains at most 8 persons."""
+    pairs = {one: ", ".join(f"{name} = {number}" for name, number in members.items()) for one, members in units.contents.items()}
+    return clean("; ".join(f"{container} = {{{members}}}" for container, members in pairs.items())) + " (contains at most)"
 
 
 def _secret(balance: Balance) -> list[str]:
@@ -104,10 +128,23 @@ def _secret(balance: Balance) -> list[str]:
 
 
 def price_sentences(planned: PlannedCharge) -> str:
-    """What a release would cost, against what is left."""
-    cost, name, balance = planned.cost, planned.currency, planned.balance
-    if cost is None and planned.problem is not None:
+    """What a release would cost, against what is left, for every unit of the account."""
+    balance = planned.balance
+    if planned.cost is None and planned.problem is not None:
         return f"The release would be refused: {planned.problem}"
+    sentences = [f"{_price(one)}." for one in (planned, *planned.others)]
+    if planned.problem is not None:
+        sentences.append(f"It would be refused: {planned.problem}")
+    elif planned.begun:
+        sentences.append(BEGUN)
+    elif not planned.resumable and balance is not None and balance.granted is not None:
+        sentences.append(NO_KEY)
+    return " ".join(sentences)
+
+
+def _price(planned: PlannedCharge) -> str:
+    """What a release would cost one unit, against what is left for it."""
+    cost, name, balance = planned.cost, planned.currency, planned.balance
     said = (
         "not counted: an estimate, or noise of cell keys, has no number that could be added up"
         if cost is None
@@ -120,14 +157,7 @@ def price_sentences(planned: PlannedCharge) -> str:
     else:
         granted = format_amount(balance.granted, up=False)
         held = f"{format_amount(planned.left, up=False)} is left of {name} = {granted} granted to {planned.dataset!r}"
-    sentences = [f"{said}; {held}."]
-    if planned.problem is not None:
-        sentences.append(f"It would be refused: {planned.problem}")
-    elif planned.begun:
-        sentences.append(BEGUN)
-    elif not planned.resumable and balance is not None and balance.granted is not None:
-        sentences.append(NO_KEY)
-    return " ".join(sentences)
+    return f"{said}; {held}"
 
 
 BEGUN = "It was begun before: resume it with --resume, or give it up with `holdfast ledger void`."
@@ -179,27 +209,30 @@ def _left_text(balance: Balance, left: Fraction) -> str:
     return f"{balance.currency} = {format_amount(left, up=False)}{share}"
 
 
-def _left_lines(balance: Balance) -> list[str]:
+def _left_lines(balance: Balance, several: bool) -> list[str]:
     """What is left. Where a declaration keeps charges apart, that depends on what a release declares: both ends are shown."""
     if balance.left is None or balance.left_undeclared is None:
         return []
     if balance.all_charges == balance.spent:
-        return [f"Left      {_left_text(balance, balance.left)}"]
+        return [f"{_left_text(balance, balance.left)}{_whose(balance, several)}"]
+    whose = _whose(balance, several)
     return [
-        f"Left      {_left_text(balance, balance.left_undeclared)} for a release that declares nothing "
+        f"{_left_text(balance, balance.left_undeclared)}{whose} for a release that declares nothing "
         f"(all charges: {format_amount(balance.all_charges)})",
-        f"          {_left_text(balance, balance.left)} for one that overlaps only the releases that cost most",
+        f"{_left_text(balance, balance.left)}{whose} for one that overlaps only the releases that cost most",
     ]
 
 
 def balances_screen(balances: Iterable[Balance]) -> str:
     """One line for each data set: what was granted, what is spent, what is left."""
-    rows = []
-    for balance in balances:
+    rows, listed = [], list(balances)
+    several = {one.dataset for one in listed for other in listed if one.dataset == other.dataset and one.protect != other.protect}
+    for balance in listed:
         left = NO_LIMIT if balance.left_undeclared is None else f"{_left_text(balance, balance.left_undeclared)} left"
         if balance.left is not None and balance.all_charges != balance.spent:
             left += " if nothing is declared"
-        rows.append((balance.dataset, f"{_spent(balance)} spent, {left}; {count_of(balance.recorded, 'release')}"))
+        whose = _whose(balance, balance.dataset in several)
+        rows.append((balance.dataset, f"{_spent(balance)} spent{whose}, {left}; {count_of(balance.recorded, 'release')}"))
     column = max((min(width(clean(name)), 36) for name, _ in rows), default=0)
     lines: list[str] = []
     for name, text in rows:
@@ -215,20 +248,21 @@ def new_dataset_sentence(others: tuple[str, ...]) -> str:
     return f"New data set; the ledger also holds {short_list(tuple(repr(clean(name)) for name in others))}."
 
 
-def charged_sentence(entry: str | None, balance: Balance | None) -> str:
+def charged_sentence(entry: str | None, balances: Sequence[Balance]) -> str:
     """Where a release was recorded, when it is done."""
-    if entry is None or balance is None:
+    if entry is None or not balances:
         return recorded_sentence(None)
-    limit = " No limit is set: `holdfast ledger grant` sets one." if balance.granted is None and not balance.cell_key else ""
-    return f"Charged to {balance.dataset!r}, ledger entry {entry}.{limit}"
+    units = f" for {join_names([balance.protect for balance in balances])}" if len(balances) > 1 else ""
+    return f"Charged to {balances[0].dataset!r}{units}, ledger entry {entry}."
 
 
-def _grants(grants: list[Grant], most: int) -> list[str]:
+def _grants(grants: list[Grant], most: int, several: bool) -> list[str]:
     hidden = len(grants) - most
     lines = [f"  ({hidden} earlier grants are not shown)"] if hidden > 0 else []
     for grant in grants[-most:]:
         legal = "" if grant.legal is None else f" ({clean(grant.legal)})"
-        lines.append(f"  {day(grant.time)}  grant {grant.seq}: {grant}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
+        whose = f" for one {clean(grant.protect)}" if several else ""
+        lines.append(f"  {day(grant.time)}  grant {grant.seq}: {grant}{whose}, by {fit(grant.approver, 24)}: {clean(grant.reason)}{legal}")
     return lines
 
 
@@ -253,14 +287,15 @@ def _disjoint(releases: Iterable[Reservation]) -> list[str]:
     ]
 
 
-def _releases(releases: list[Reservation], most: int) -> list[str]:
+def _releases(releases: list[Reservation], most: int, several: bool) -> list[str]:
     hidden = len(releases) - most
     lines = [f"  ({hidden} earlier releases are not shown; they are counted)"] if hidden > 0 else []
     shown = releases[-most:]
     column = max((min(width(clean(release.release_id)), 36) for release in shown), default=0)
     for release in shown:
         asked = "" if release.facts.asked is None else f"{release.facts.asked}: "  # before what it costs
-        state, notes = STATES.get(release.state, release.state), _notes(release.facts)
+        whose = f" for one {clean(release.facts.protect)}" if several and release.facts.protect else ""
+        state, notes = STATES.get(release.state, release.state), whose + _notes(release.facts)
         lines.append(f"  {day(release.time)}  {pad(release.release_id, column)}  {state:<17}  {asked}{release.charge}{notes}")
     return lines
 
