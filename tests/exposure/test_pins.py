@@ -15,7 +15,7 @@ import holdfast as hf
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.membership import RowSet, equal_columns
 from holdfast.exposure.pins import Sums, _bridges, _decide_classes, _frechet_bounds, _network_bounds, decide
-from holdfast.exposure.programmes import Work, programme_bounds
+from holdfast.exposure.programmes import Work, _Tableau, _tighten_rows, programme_bounds
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import Lattice
 from holdfast.tables.hierarchy import Hierarchy
@@ -211,3 +211,32 @@ def test_whole_numbers_pin_what_fractions_leave_open() -> None:
     found = found_for(universe, [hf.linear([[2, 2, 1]])], np.array([0, 0, 1]))
     assert found.cells.tolist() == [0, 1, 2]
     assert _decide_classes(Sums(1, (), csr_array(np.array([[2]])), np.array([2])), np.array([False]), None) is None
+
+
+def test_long_numbers_are_more_work() -> None:
+    """Minors of 60 rows have 50 digits: without their length the stated work would last for many minutes, as long as a forger likes."""
+    random = np.random.default_rng(1)
+    rows = random.integers(0, 10, (60, 200))
+    counts = random.integers(0, 3, 200)
+    work = Work(entries=20_000_000)
+    *_, is_open = programme_bounds(csr_array(rows), rows @ counts, np.zeros(200, dtype=np.bool_), work)
+    assert work.entries < 0
+    assert is_open.any()
+    long = _Tableau(np.array([[1, 10**40, 1], [10**40, 1, 1]], dtype=object), [0, 1], Work())
+    long.pivot(0, 1)
+    assert long.work.entries < Work().entries - 6 * 17
+
+
+def test_a_search_is_work_too() -> None:
+    rows = np.array([[2, 3, 5, 7, 11], [1, 1, 1, 1, 1]])
+    work = Work()
+    assert _tighten_rows(rows, np.array([40, 8]), np.zeros(5, dtype=np.int64), np.full(5, 8), work) is not None
+    assert work.entries < Work().entries
+
+
+def test_cells_that_other_tables_have_beyond_64_bits() -> None:
+    """The first cell is up to 2^80 in tables with these totals; nothing overflows, and the cells that are fixed are found."""
+    universe = hf.Universe.product({"cell": list("vwxyz")})
+    keep = [hf.linear([[1, -(2**30), 0, 0, 0], [0, 1, -(2**30), 0, 0], [0, 0, 1, 1, 2]])]
+    assert found_for(universe, keep, np.array([0, 0, 0, 2**20, 3])).cells.tolist() == []
+    assert found_for(universe, keep, np.array([0, 0, 0, 0, 0])).cells.tolist() == [0, 1, 2, 3, 4]

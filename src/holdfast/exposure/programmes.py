@@ -2,8 +2,8 @@
 
 The simplex method on a tableau of integers over one common denominator (each entry is a minor of the rows), by Bland's rule: it ends, and
 what it says is exact on every machine. A corner in whole numbers shows two values of a cell; bounds that agree when rounded inwards pin it.
-What is left between them is searched with bounds carried from row to row. Work is counted, in entries of the tableau changed and in tables
-begun, never in time.
+What is left between them is searched with bounds carried from row to row. Work is counted, in entries changed, the more of them the longer
+their numbers, and in tables begun, never in time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ MOST_IN_64_BITS = 2**50
 """Entries up to which a tableau stays in 64 bits, with room for sums of its rows."""
 MOST_PASSES = 100
 """Times that bounds are carried through all rows: without end where they creep."""
+LONG, STEP, CELL = 16, 50, 2
+"""Work of an entry beyond 64 bits, to which the square of its number of words is added; of a step of a search; of a cell looked at. In entries
+of 64 bits: numbers of a thousand digits take as long as a hundred thousand of these.
+"""
+WORD = 64
 NO_TABLE = "The published totals cannot belong to a table of counts: together they leave none. Correct them."
 
 
@@ -43,13 +48,13 @@ class Work:
     """What may still be done for one release."""
 
     entries: int = 500_000_000
-    """Entries of tableaus that may be changed."""
+    """Entries of tableaus that may be changed, as if all were of 64 bits."""
     tables: int = 20_000
     """Tables that may be begun in searches."""
     each: int = 500
     """Tables that may be begun in one search."""
 
-    def pivot(self, entries: int) -> None:
+    def do(self, entries: int) -> None:
         self.entries -= entries
         if self.entries < 0:
             raise Exhausted
@@ -70,11 +75,13 @@ class _Tableau:
 
     def pivot(self, row: int, column: int) -> None:
         """Bring a cell into the basis in place of that of a row."""
-        self.work.pivot(self.entries.size)
         table = self.entries
+        self.work.do(table.size)
         if table[row, column] < 0:  # only where the value of the row is 0
             table[row] = -table[row]
-        if table.dtype != object and 2 * int(np.abs(table).max()) * int(np.abs(table[:, column]).max()) >= MOST_IN_64_BITS:
+        largest = 2 * int(np.abs(table).max()) * int(np.abs(table[:, column]).max())
+        if table.dtype == object or largest >= MOST_IN_64_BITS:
+            self.work.do(table.size * (LONG + (largest.bit_length() // (2 * WORD)) ** 2))
             table = table.astype(object)
         unit, kept = int(table[row, column]), table[row].copy()
         changed = table * unit - np.multiply.outer(table[:, column], kept)
@@ -94,8 +101,9 @@ class _Tableau:
         return None if best is None else best[2]
 
     def extreme(self, cell: int, largest: bool) -> int:
-        """Go to a corner where the cell is largest or least, and return its value rounded inwards."""
+        """Go to a corner where the cell is largest or least, and return its value rounded inwards, or UNBOUNDED for all beyond."""
         while True:
+            self.work.do(CELL * (self.cells + len(self.basis)))
             if cell not in self.basis:
                 if not largest:
                     return 0
@@ -107,7 +115,7 @@ class _Tableau:
                 better = better[better != cell]
                 if not len(better):
                     value = int(self.entries[row, -1])
-                    return value // self.unit if largest else -(-value // self.unit)
+                    return min(value // self.unit if largest else -(-value // self.unit), UNBOUNDED)
                 column = int(better[0])
             leaves = self.leaving(column)
             if leaves is None:
@@ -115,12 +123,12 @@ class _Tableau:
             self.pivot(leaves, column)
 
     def corner(self) -> Ints | None:
-        """The corner, where all its counts are whole numbers."""
+        """The corner, where all its counts are whole numbers; UNBOUNDED for all beyond."""
         values = self.entries[:, -1]
         if (values % self.unit).any():
             return None
         out = np.zeros(self.cells, dtype=np.int64)
-        out[self.basis] = values // self.unit
+        out[self.basis] = np.minimum(values // self.unit, UNBOUNDED)
         return out
 
 
@@ -226,7 +234,7 @@ def _table_within(matrix: Ints, totals: Ints, lower: Ints, upper: Ints, work: Wo
         begun, work.tables = begun + 1, work.tables - 1
         if begun > work.each or work.tables < 0:
             raise Exhausted
-        found = _tighten_rows(matrix, totals, *stack.pop())
+        found = _tighten_rows(matrix, totals, *stack.pop(), work)
         if found is None:
             continue
         low, high = found
@@ -244,11 +252,14 @@ def _table_within(matrix: Ints, totals: Ints, lower: Ints, upper: Ints, work: Wo
     return None
 
 
-def _tighten_rows(matrix: Ints, totals: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints] | None:
+def _tighten_rows(matrix: Ints, totals: Ints, lower: Ints, upper: Ints, work: Work) -> tuple[Ints, Ints] | None:
     """Bounds carried through every row until nothing changes, in Python's integers; None where they leave no table."""
     low, high = lower.tolist(), upper.tolist()
     rows = [([(int(c), row[c].item()) for c in np.flatnonzero(row)], int(total)) for row, total in zip(matrix, totals, strict=True)]
+    steps = sum(len(entries) for entries, _ in rows)
+    work.do(matrix.size)
     for _ in range(MOST_PASSES):
+        work.do(STEP * steps)
         changed = False
         for entries, total in rows:
             if any(low[c] > high[c] for c, _ in entries):
