@@ -237,6 +237,18 @@ class TestDeclaring:
             ledger.declare_units(DATA, {"household": {"person": 6}}, **WHO)
         assert ledger.account(DATA).protects == ("person", "household", "firm")
 
+    def test_no_unit_in_between_makes_a_number_smaller(self, ledger: Ledger) -> None:
+        """Else spent budget would come back: 64 rho, and 4 once couples were put between."""
+        grant(ledger)
+        ledger.declare_units(DATA, EIGHT, **WHO)
+        reserve(ledger, "a", rho("1/2"), protect="person")
+        before = spent(ledger)
+        with pytest.raises(InvalidParameter, match="up to 8 of person; that stays"):
+            ledger.declare_units(DATA, {"household": {"couple": 1}, "couple": {"person": 2}}, **WHO)
+        assert spent(ledger) == before
+        ledger.declare_units(DATA, {"household": {"couple": 4}, "couple": {"person": 2}}, **WHO)
+        assert spent(ledger) == before | {"couple": Fraction(2)}
+
     def test_another_unit_is_refused_and_told_what_to_declare(self, ledger: Ledger) -> None:
         grant(ledger)
         for ask in (lambda: reserve(ledger, "r1", rho("1/10"), **HOUSEHOLDS), lambda: grant(ledger, "household")):

@@ -62,8 +62,15 @@ class Units:
         for container, member, number in other._pairs:
             if (known := self.contents.get(container, {}).get(member, number)) != number:
                 raise InvalidParameter(f"It was declared that a {container} contains at most {known} {member}; that stays. Got {number}.")
-        both = dict.fromkeys([*self.contents, *other.contents])
-        return Units({one: {**self.contents.get(one, {}), **other.contents.get(one, {})} for one in both})
+        names = dict.fromkeys([*self.contents, *other.contents])
+        both = Units({one: {**self.contents.get(one, {}), **other.contents.get(one, {})} for one in names})
+        for unit, others in self._changes.items():
+            if less := next((one for one, times in others.items() if both._changes[unit][one] < times), None):
+                raise InvalidParameter(
+                    f"A change of one {unit} was said to be up to {others[less]} of {less}; that stays, since spending was limited by it. "
+                    f"Got units by way of which it is {both._changes[unit][less]}."
+                )
+        return both
 
     def to_fields(self) -> dict[str, Json]:
         """JSON-ready, as `read` takes it."""
