@@ -165,8 +165,9 @@ def test_what_is_no_release_of_several_tables() -> None:
         hf.release(tables, [], hf.GeneralizedLaplace(epsilon="1"), ledger=None)
     with pytest.raises(InvalidParameter, match="keeps no totals"):
         hf.release(tables, [hf.margin("region")], mechanism, ledger=None)
-    with pytest.raises(InvalidParameter, match="name of its folder"):
-        hf.release({"tables.json": tables["ages"]}, [], mechanism, ledger=None)
+    for name in ("tables.json", "card.json"):  # a folder of that name would be taken for the card of all tables
+        with pytest.raises(InvalidParameter, match="name of its folder"):
+            hf.release({name: tables["ages"]}, [], mechanism, ledger=None)
     with pytest.raises(InvalidParameter, match="given by name"):
         hf.release({}, [], mechanism, ledger=None)
     other = tabulate("people.csv", TABLES, mechanism, id="id", secret=SECRET.derive("other"))

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import holdfast as hf
 from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
+from holdfast.publication.tables import describe_tables, find_gaps
 from holdfast.verification.verify import published_rows, verify
 from tests.cellkey.perturbing import release_tables
 from tests.running import Run
@@ -199,3 +200,14 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
         save_tables(tmp_path / "out", records, {"regions": ["region"]})
     assert ["'region' begin with =, +, - or @" in record.getMessage() for record in caplog.records] == [True]
     verify(tmp_path / "out")
+
+
+def test_a_table_that_is_there_twice_is_noticed(folder: Path) -> None:
+    """Under two names, with gaps made anew: each by itself is in order."""
+    shutil.copytree(folder / "regions", folder / "again")
+    made = {name: hf.load(folder / name) for name in (*TABLES, "again")}
+    digests = {name: hashlib.sha256((folder / name / "card.json").read_bytes()).hexdigest() for name in made}
+    gaps = find_gaps({name: one.table for name, one in made.items()})
+    (folder / "tables.json").write_text(describe_tables(made, digests, gaps).to_json())
+    with pytest.raises(VerificationFailed, match="two tables share a card"):
+        verify(folder)

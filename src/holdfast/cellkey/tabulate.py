@@ -36,7 +36,7 @@ TOTAL, ALL = "total", "all"
 """The column and the code of a table that counts all records in one cell."""
 _MADE_KEYS = "keys made from identifiers"
 """Column of the records in memory. The data may have a column record_key, which is not read then."""
-_NAME = re.compile(r"\A(?!tables\.json\Z)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
+_NAME = re.compile(r"\A(?!(?:tables|card)\.json\Z)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 ONE_RECORD = ". Give every record an identifier of its own; where a person has several records, join it with a number."
 
 

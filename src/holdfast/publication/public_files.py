@@ -71,6 +71,8 @@ def set_problems(folder: Path, listed: TableSet, *, whole: bool) -> Iterator[str
     names = [table.name for table in listed.tables]
     if len(set(names)) < len(names):
         yield "two tables share a name"
+    if len({table.card for table in listed.tables}) < len(names):
+        yield "two tables share a card"
     yield from folder_problems(folder, {TABLES, *names})
     try:
         if read_json_text(folder / TABLES) != listed.to_json():
