@@ -32,8 +32,8 @@ MOST_IN_64_BITS = 2**50
 MOST_PASSES = 100
 """Times that bounds are carried through all rows: without end where they creep."""
 LONG, STEP, CELL = 16, 50, 2
-"""Work of an entry beyond 64 bits, to which the square of its number of words is added; of a step of a search; of a cell looked at. In entries
-of 64 bits: numbers of a thousand digits take as long as a hundred thousand of these.
+"""Work of an entry beyond 64 bits, to which the square of its number of words is added; of a step of a search; of a cell looked at. That of
+an entry of 64 bits is 1: numbers of a thousand digits take as long as thousands of these.
 """
 WORD = 64
 NO_TABLE = "The published totals cannot belong to a table of counts: together they leave none. Correct them."
