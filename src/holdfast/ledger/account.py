@@ -331,9 +331,9 @@ class Account:
                 raise self._other_unit(unit)
         if self.units.contents and facts.is_for_one_change:
             raise LedgerProblem(
-                f"The account of {self.dataset!r} protects {_list_units(self.protects)}, and this release cannot be "
-                f"charged to several units: {ONE_CHANGE}. Give the answers with a sensitivity that holds for every change of one {self.unit_of(facts)}, or a data "
-                "set of their own: dataset = ..."
+                f"The account of {self.dataset!r} protects {_list_units(self.protects)}, and this release cannot be charged to several "
+                f"units: {ONE_CHANGE}. Give the answers with a sensitivity that holds for every change of one {self.unit_of(facts)}, or a "
+                "data set of their own: dataset = ..."
             )
         if facts.revision_of is not None:
             self._check_named(facts.revision_of)
