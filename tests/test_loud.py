@@ -113,7 +113,7 @@ class TestWhatIsSaid:
 
     def test_noise_that_no_draw_had_is_warned_of_first_of_all(self) -> None:
         """Its variance is estimated, as 0: no share beyond that of the limit is named."""
-        six = hf.Table(hf.Universe.product({"area": list("abcdef")}), [1, 2, 3, 4, 5, 6])
+        six = hf.Table(hf.Universe.product({"area": list("abcdef")}), np.arange(6))
         for epsilon in ("9", "40"):
             plan = hf.plan(six, [hf.linear([[1, 2, 3, 1, 2, 5], [0, 1, 1, 2, 4, 1]])], hf.GeneralizedLaplace(epsilon=epsilon, per="person"))
             assert plan.deviations is not None
