@@ -38,6 +38,11 @@ from holdfast.ledger.units import EXAMPLE, Units
 from holdfast.ledger.values import UNCOUNTED, Balance, Charge, Currency, Grant, State, TakenBack, largest_rho, name_of, text_of
 from holdfast.privacy.conversions import zcdp_epsilon
 
+ONE_CHANGE = (
+    "the sensitivity of its query matrix holds for one change that leaves the kept invariants as they are, and several changes may "
+    "leave them so though none alone does"
+)
+
 
 class Account:
     """Grants and releases of one data set, in the order of their events."""
@@ -236,6 +241,8 @@ class Account:
                 f"Nothing says how many {apart[0]!r} one {self.protects[0]!r} of {self.dataset!r} has, or the other way round. Declare "
                 f"units that lie in one another, such as {EXAMPLE}."
             )
+        if alone := next((release.release_id for release in self._counting_releases() if release.facts.is_for_one_change), None):
+            raise LedgerProblem(f"The release {alone!r} of {self.dataset!r} cannot be charged to several units: {ONE_CHANGE}.")
         return both
 
     def check_grant(self, grant: Grant) -> None:
@@ -322,6 +329,12 @@ class Account:
         for unit in (self.unit_of(facts), *self._lost):
             if unit not in self.protects:  # of a lost release too: what was declared may be lost with it
                 raise self._other_unit(unit)
+        if self.units.contents and facts.is_for_one_change:
+            raise LedgerProblem(
+                f"The account of {self.dataset!r} protects {_list_units(self.protects)}, and this release cannot be charged to several "
+                f"units: {ONE_CHANGE}. Give the answers with a sensitivity that holds for every change of one {self.unit_of(facts)}, or a "
+                "data set of their own: dataset = ..."
+            )
         if facts.revision_of is not None:
             self._check_named(facts.revision_of)
         self.check_disjoint(charge, facts)
