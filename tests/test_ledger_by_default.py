@@ -63,7 +63,8 @@ class TestTwoRunsOfOneId:
     def test_the_second_is_refused(self, run: Run) -> None:
         first = run("release", "run.toml", "-o", "first")
         assert (first.code, first.err) == (0, "")
-        assert f"Charged to 'counties', ledger entry {card('first')['release']['ledger']}. No limit is set" in first.out
+        assert f"Charged to 'counties', ledger entry {card('first')['release']['ledger']}." in first.out
+        assert "NO LIMIT IS SET" in first.out
         again = run("release", "run.toml", "-o", "second")
         assert (again.code, again.out) == (IDENTICAL, "")
         assert "The ledger already holds the release 'r1' of this data set (published)" in again.err
@@ -261,7 +262,7 @@ class TestALimitLater:
         small = run(*grant, "--epsilon", "1/4")
         assert (small.code, small.out) == (LEDGER_PROBLEM, "")
         assert "cost epsilon = 0.5 already" in small.err
-        assert "recorded per 'person'" in run(*grant, "--epsilon", "1", "--protect", "household").err
+        assert "is per 'person'" in run(*grant, "--epsilon", "1", "--protect", "household").err
         assert "Left      epsilon = 0.5 (50 %)" in run(*grant, "--epsilon", "1").out
         for number, code in ((2, 0), (3, LEDGER_PROBLEM)):
             Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))

@@ -63,7 +63,7 @@ class TestDesign:
 
     def test_a_table_that_misses_the_target(self, run: Run, folder: Path) -> None:
         shown = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^16", "-o", "made.json").out
-        assert "With keys  delta = 0.000108454 at epsilon = 1/2, in the table with 2^16 keys: ABOVE WHAT WAS ASKED" in shown
+        assert "With keys  delta = 0.000108455 at epsilon = 1/2, in the table with 2^16 keys: ABOVE WHAT WAS ASKED" in shown
         assert "- THE TABLE MISSES THE TARGET" in shown
 
     def test_refused(self, run: Run, folder: Path) -> None:

@@ -132,7 +132,7 @@ def test_exposed_cells_are_named_by_their_labels():
     table = hf.Table(cells, np.array([5, 6, 7])).with_labels({"county": {"2": "Bath"}, "sex": {"F": "women"}})
     plan = hf.plan(table, [hf.margin("county")], hf.GeneralizedLaplace(epsilon="1", per="distance"))
     assert plan.to_fields()["exposed"]["names"] == ["Bath, women"]
-    assert "Bath, women" in str(plan)
+    assert "Bath, women" in hf.describe(plan)
 
 
 def test_answers_have_labels_too(work):
@@ -362,7 +362,7 @@ def test_constraints_in_words(constraint, words):
 
 def test_constraints_on_pages_and_in_plans(work):
     release = _released(work)
-    assert str(release.plan).splitlines()[:2] == [
+    assert [line for line in str(release.plan).splitlines() if line.startswith(("Table", "Kept"))] == [
         "Table      12 cells by state, County, Sex, age (declared)",
         "Kept       by state: 2 totals, 2 independent; 10 free dimensions",
     ]
