@@ -118,7 +118,7 @@ class Mechanism(ABC):
     @abstractmethod
     def make_channel(self, facts: Facts) -> Channel:
         """What the mechanism does to these facts: pure and cheap. `channel` calls it, with `per` resolved by `for_facts`, and adds
-        to its guarantee what was asked for.
+        the request to its guarantee.
         """
 
     def channel(self, facts: Facts) -> Channel:
