@@ -17,7 +17,7 @@ import holdfast as hf
 from holdfast.errors import BudgetExceeded, InvalidParameter, LedgerProblem, NoGrant
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger.releases import ReleaseFacts
-from holdfast.ledger.units import Units
+from holdfast.ledger.units import ProtectedUnits
 from tests.examples import examples
 from tests.ledger.helpers import apart, bring, run_sql
 from tests.running import Run
@@ -52,7 +52,7 @@ def spent(ledger: Ledger) -> dict[str, Fraction]:
 
 class TestUnits:
     def test_both_ways_and_through_others(self) -> None:
-        units = Units.read("household = {person = 8}\nbuilding = {household = 20}\nfirm = {person = 50}")
+        units = ProtectedUnits.read("household = {person = 8}\nbuilding = {household = 20}\nfirm = {person = 50}")
         assert units.changes("person", "person") == 1
         assert units.changes("household", "person") == 8
         assert units.changes("person", "household") == 2
@@ -62,7 +62,7 @@ class TestUnits:
         assert units.changes("household", "record") is None
 
     def test_the_shortest_way_counts(self) -> None:
-        units = Units({"building": {"household": 20, "person": 60}, "household": {"person": 8}})
+        units = ProtectedUnits({"building": {"household": 20, "person": 60}, "household": {"person": 8}})
         assert (units.changes("building", "person"), units.changes("person", "building")) == (60, 2)
 
     @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ class TestUnits:
     )
     def test_what_cannot_be_declared(self, wrong: Any) -> None:
         with pytest.raises(InvalidParameter):
-            Units.read(wrong)
+            ProtectedUnits.read(wrong)
 
 
 @pytest.mark.parametrize("persons", [1, 2, 3])
@@ -208,7 +208,7 @@ class TestCharges:
 
         account = Account(DATA)
         account.opened = "person"
-        account.units = Units({"household": {"person": most}, "firm": {"person": 3}})
+        account.units = ProtectedUnits({"household": {"person": most}, "firm": {"person": 3}})
         for unit in account.protects:  # made now, so that each release is added to what is there
             account.spent(unit)
         for seq, (unit, cost) in enumerate(releases):

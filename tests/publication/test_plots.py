@@ -20,7 +20,7 @@ from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import shares, sizes
-from holdfast.publication.sums import Level, Sums
+from holdfast.publication.sums import Level, LevelSums
 from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP, Figure
@@ -119,9 +119,9 @@ def test_intervals_without_a_law_say_that_they_are_normal() -> None:
     assert "carry no noise" in made.plot.ranked("area").caption
 
 
-def sums(values: list[float], deviations: list[float]) -> Sums:
+def sums(values: list[float], deviations: list[float]) -> LevelSums:
     level, universe = Level("cells", ("a",)), hf.Universe.product({"a": [str(i) for i in range(len(values))]})
-    return Sums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
+    return LevelSums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
 
 
 def test_shares_count_what_is_above_each_limit() -> None:

@@ -34,7 +34,7 @@ from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
 from holdfast.exact.formatting import format_amount
 from holdfast.ledger.chain import BEFORE, Event, read_head, states_in
 from holdfast.ledger.releases import Overlaps, ReleaseFacts, Reservation
-from holdfast.ledger.units import EXAMPLE, Units
+from holdfast.ledger.units import EXAMPLE, ProtectedUnits
 from holdfast.ledger.values import UNCOUNTED, Balance, Charge, Currency, Grant, State, TakenBack, largest_rho, name_of, text_of
 from holdfast.privacy.conversions import zcdp_epsilon
 
@@ -54,7 +54,7 @@ class Account:
         """Grants that were taken back. An account that has some, and no grant, takes no release: its limit is nothing, not none."""
         self.opened: str | None = None
         """What an account protects that was opened without a limit."""
-        self.units = Units()
+        self.units = ProtectedUnits()
         """What was declared that one protected unit contains of another."""
         self.releases: dict[int, Reservation] = {}
         """By the number of the event that reserved them."""
@@ -230,7 +230,7 @@ class Account:
             "Others have a data set of their own: dataset = ..."
         )
 
-    def check_units(self, units: Units) -> Units:
+    def check_units(self, units: ProtectedUnits) -> ProtectedUnits:
         """Return what is declared with these, or refuse units that are not related to those of the account."""
         if not self.protects:
             raise self.no_grant()
@@ -436,7 +436,7 @@ class Account:
             self.grants.append(grant)
             self._overlaps.clear()  # which unit is the account's first may be another one
         elif event.kind == "units":
-            self.units = self.check_units(Units.read(read_as(dict, event.payload["contents"])))
+            self.units = self.check_units(ProtectedUnits.read(read_as(dict, event.payload["contents"])))
             text_of(event.payload["approver"], "approver"), text_of(event.payload["reason"], "reason")
             self._overlaps.clear()
         elif event.kind == "taken-back":

@@ -27,7 +27,7 @@ from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Level, Sums, deviations_of, level_title, levels_of, margins_of, sums_of
+from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, sums_of
 from holdfast.report.figures.facts import (
     LIMITS,
     AreasFacts,
@@ -141,7 +141,7 @@ def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
 
 
-def spread(sums: Sums) -> SpreadFacts:
+def spread(sums: LevelSums) -> SpreadFacts:
     """The same of sums."""
     return _spread(sums.title, sums.deviations)
 
@@ -158,7 +158,7 @@ def level_spread(found: LevelError) -> SpreadFacts:
     return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 
-def shares(sums: Sums) -> SharesFacts | None:
+def shares(sums: LevelSums) -> SharesFacts | None:
     """How many sums of a level are how uncertain; None where not all standard deviations are known."""
     if np.isnan(sums.deviations).any():
         return None
@@ -170,7 +170,7 @@ def shares(sums: Sums) -> SharesFacts | None:
     return SharesFacts(sums.title, int(np.count_nonzero(~noisy)), classes)
 
 
-def sizes(sums: Sums, whole: bool) -> Sizes | None:
+def sizes(sums: LevelSums, whole: bool) -> Sizes | None:
     """Standard deviation against size; None where no positive number has noise of a known size. `whole`: of counts."""
     known = ~np.isnan(sums.deviations) & (sums.deviations > 0)
     drawn = known & (sums.values > 0)
@@ -200,7 +200,7 @@ def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
     return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
 
 
-def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranked:
+def rank_sums(plan: Plan, table: PublishedTable, sums: LevelSums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
     order = np.argsort(-sums.values, kind="stable")[:most].tolist()
     ends, kind = _ends(plan, table, sums, order)
@@ -208,7 +208,7 @@ def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranke
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 
-def _ends(plan: Plan, table: PublishedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
+def _ends(plan: Plan, table: PublishedTable, sums: LevelSums, units: Sequence[int]) -> tuple[list[Ends], str]:
     """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
     found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
     if found is not None:
@@ -337,7 +337,7 @@ def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
     return spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
 
 
-def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
+def relative_shares(sums: Sequence[LevelSums]) -> list[SharesFacts]:
     """Shares of every level below the whole table, without those whose standard deviations are not all known."""
     found = map(shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]
