@@ -493,7 +493,8 @@ def begin_tables(plans: Mapping[str, Plan], noise: FixedNoise, release_id: str, 
             check_earlier=partial(_refuse_other_noise, account.dataset, noise),
         )
     check_resumable(found, resume=True)
-    if replace(facts, software=None).to_fields() != replace(found.facts, software=None).to_fields():
+    asked = replace(facts, software=found.facts.software, protect=found.facts.protect)  # the ledger says whom its account protects
+    if asked.to_fields() != found.facts.to_fields():
         raise OtherInput(_OTHER_INPUT.format(found.release_id))
     return BookedTables(replace(account, ledger=ledger), found, "")
 
