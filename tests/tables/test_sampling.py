@@ -221,6 +221,19 @@ class TestWalk:
         assert 'over = "sample"' in fields["what_to_do"]
         assert "own identifier" not in fields["message"] + fields["what_to_do"]
 
+    def test_a_plan_says_that_the_secret_is_missing(self, work: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        (work / "run.toml").write_text(RUN.format(more='max_records = 2\nover = "sample"'))
+        planned = run("plan", "run.toml")
+        assert planned.code == 0
+        assert "Missing    A sample of each person's records needs a secret" in planned.out
+        assert "Next  " not in planned.out
+        assert "needs a secret" in json.loads(run("plan", "run.toml", "--json").out)["missing"]
+        assert run("release", "run.toml", "-o", "out").code != 0
+        monkeypatch.setenv("HOLDFAST_KEY", KEY.decode())
+        assert "Missing" not in run("plan", "run.toml").out
+
     def test_sampled(self, work: Path, run: Run) -> None:
         (work / "run.toml").write_text(RUN.format(more='max_records = 2\nover = "sample"\nsample_key = "sample.key"'))
         planned = run("plan", "run.toml")

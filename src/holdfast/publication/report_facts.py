@@ -138,17 +138,14 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 
 def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     """The standard deviations of every level, in short."""
-    return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
+    return tuple(_spread(plan, level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
 
 
-def spread(sums: LevelSums) -> SpreadFacts:
-    """The same of sums."""
-    return _spread(sums.title, sums.deviations)
-
-
-def _spread(title: str, found: Floats) -> SpreadFacts:
+def _spread(plan: Plan, title: str, found: Floats) -> SpreadFacts:
     known = np.sort(found[~np.isnan(found)])
     low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+    if plan.expected_error.basis == "upper bound":  # the caption says that they are proved bounds
+        low, middle, high = (None if value is None else round_figure(value, 3, is_bound=True) for value in (low, middle, high))
     return SpreadFacts(title, len(found), low, middle, high, looked_at=len(known))
 
 
@@ -308,7 +305,7 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
     heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
-        levels=tuple(map(spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
+        levels=_level_spreads(plan, sums) if plan.covariance is not None and len(sums) > 2 else (),
         margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
         sizes=sizes(sums[-1], table.measure.whole),
@@ -319,6 +316,10 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
         noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )
+
+
+def _level_spreads(plan: Plan, sums: Iterable[LevelSums]) -> tuple[SpreadFacts, ...]:
+    return tuple(_spread(plan, found.title, found.deviations) for found in sums)
 
 
 def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
