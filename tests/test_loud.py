@@ -175,10 +175,10 @@ class TestHouseholds:
         assert run("release", a_run("persons"), "-o", "persons").code == 0
         refused = run("release", a_run("homes", more=homes, per="household"), "-o", "homes")
         assert refused.code == LedgerProblem.exit_code
-        assert "The account of 'people' is per 'person'. This is per 'household'." in refused.err
+        assert "The account 'people' protects each person, not each household." in refused.err
         assert "holdfast ledger units 'people' 'household = {person = 8}'" in refused.err
         planned = run("plan", "homes.toml")
-        assert (planned.code, "Price      The release would be refused: The account of" in planned.out) == (14, True)
+        assert (planned.code, "Price      The release would be refused: The account 'people' protects" in planned.out) == (14, True)
         assert run("ledger", "units", "people", "household = {person = 8}", *WHO).code == 0
         price = (
             "Price      epsilon = 0.5 for one household; no limit is set for 'people', epsilon = 4 is spent. epsilon = 1 for one person; "

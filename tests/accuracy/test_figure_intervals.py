@@ -103,6 +103,23 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {f"{format_published(example.low)} to {format_published(example.high)}"}
 
 
+@pytest.mark.parametrize(("counts", "shown"), [([1, 1, 0, 0], None), ([1, 1, 0, 0, 50, 60], {"x=5", "x=6"})])
+def test_the_example_is_no_cell_that_anyone_can_compute(counts: list[int], shown: set[str] | None) -> None:
+    """The total, that of 1 and 2 and that of 2 and 3 expose the first four cells together: nothing is said of their noise."""
+    universe = hf.Universe.product({"x": list("123456"[: len(counts)])})
+    keep = [hf.subset("x", codes) for codes in (["1", "2", "3", "4"], ["1", "2"], ["2", "3"])]
+    made = hf.release(
+        hf.Table(universe, np.array(counts)),
+        keep,
+        hf.GeneralizedLaplace(epsilon="1/4", per="distance"),
+        key=hf.NoiseKey.for_tests("exposed"),
+        release_id="exposed",
+    )
+    assert made.table.exposed[:4].all()
+    example = report_facts(made.plan, made.table).example
+    assert (None if example is None else {example.name, example.other}) == shown
+
+
 @pytest.mark.parametrize("kind", SIMULATED)
 def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = SIMULATED[kind]()

@@ -256,6 +256,10 @@ class TestDeclaring:
             with pytest.raises(LedgerProblem, match=r"holdfast ledger units 'people' 'household = \{person = 8\}'"):
                 ask()
 
+    def test_units_before_anything_was_granted_or_released(self, ledger: Ledger) -> None:
+        with pytest.raises(NoGrant, match=r"Units are declared after that: grant a budget first .* or make a release"):
+            ledger.declare_units(DATA, EIGHT, **WHO)
+
     def test_a_name_that_looks_like_that_of_a_unit(self, ledger: Ledger) -> None:
         grant(ledger)
         with pytest.raises(LedgerProblem, match=r"Nothing says how many"):
@@ -269,7 +273,7 @@ class TestDeclaring:
         (tmp_path / "ledger.sqlite").write_bytes(copied)
         restored = Ledger.open("ledger.sqlite")
         restored.accept_restore(**WHO)
-        with pytest.raises(LedgerProblem, match=r"is per 'person'\. This is per 'household'"):
+        with pytest.raises(LedgerProblem, match=r"protects each person, not each household\."):
             reserve(restored, "r2", rho("1/10"), **PERSONS)
         restored.declare_units(DATA, EIGHT, **WHO)
         reserve(restored, "r2", rho("1/10"), **PERSONS)

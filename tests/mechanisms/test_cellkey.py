@@ -68,7 +68,7 @@ def test_figures_of_the_noise_and_no_promise() -> None:
     assert keyed is not None
     assert (keyed.first, keyed.last, keyed.lowest, keyed.highest) == (1, None, -2, 2)
     assert keyed.variance == float(max(row.variance for row in NOISE.rows.values())) == 1.25
-    assert (keyed.epsilon, keyed.delta, keyed.zero_delta) == (losses.plateau_epsilon, losses.plateau, 0.75)
+    assert (keyed.epsilon, keyed.delta, keyed.zero_delta) == (losses.plateau_epsilon, losses.plateau_bounds.upper, Fraction(3, 4))
     for promise in (guarantee.per_distance(), guarantee.per_person(), guarantee.cost(7)):
         assert promise is not None
         assert (promise.epsilon, promise.delta, promise.rho) == (0, 1, None)  # true of any two tables

@@ -85,7 +85,7 @@ CARD: dict[str, Any] = {
         "protect": "person",
         "max_records": 1,
         "over": "refuse",
-        "counted": "Column 'count' is declared to be a count of persons, each counted at most once, and no sum of amounts.",
+        "counted": "The numbers are declared to be a count of persons, each counted at most once, and no sum of amounts.",
         "public_columns": [],
         "hierarchies": [],
         "labels": [],

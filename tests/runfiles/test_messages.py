@@ -114,6 +114,9 @@ WRONG: list[tuple[str, str, str]] = [
      'line 4, table.count: must be a text in double quotes. Got true. Write count = "population".'),
     ("universe with count", DESIGN.replace("[keep]", 'universe = "observed"\n[keep]'),
      "line 5, table.universe: observed cells are those that have records, "),
+    ("universe as a table", DESIGN.replace("[keep]", '[table.universe]\nsex = ["F", "M"]\n[keep]'),
+     'line 5, table.universe: must be a text in double quotes. Got a table. Write universe = "observed", or a file that lists the '
+     'cells: universe = "cells.csv"; codes stand under [table.cells].'),
     ("id with count", DESIGN.replace("[keep]", 'id = "n"\n[keep]'),
      "line 5, table.id: this key is for records, "),
     ("record_key with count", DESIGN.replace("[keep]", 'record_key = "rkey"\n[keep]'),
@@ -183,6 +186,8 @@ WRONG: list[tuple[str, str, str]] = [
     ("keep key", DESIGN.replace("margins", "margin"),
      "line 6, keep.margin: there is no such key. Did you mean margins? Keys of keep: total, margins, subsets, areas, linear, "
      "identities."),
+    ("totals of keep", DESIGN.replace("[keep]", "[keep]\ntotals = true"),
+     "line 6, keep.totals: there is no such key. Did you mean total = true, or totals under [table]? Keys of keep: total, "),
     ("subset key", DESIGN.replace("subsets = []", 'subsets = [\n  {where = "state = 1"},\n  {colum = "a"},\n]'),
      "line 9, keep.subsets[1].colum: there is no such key. Did you mean column? Keys of keep.subsets[1]: column, codes, node, "
      "where, by, values."),

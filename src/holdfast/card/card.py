@@ -257,7 +257,7 @@ class TogetherInfo(CardPart):
 
     releases: Texts = Field(description="Ids of the earlier releases.")
     by_structure: Count = Field(description="Cells of this table and of theirs, each once, that the kept totals of all fix.")
-    by_values: Count = Field(description="Further such cells that the published values pin, since counts are not negative.")
+    by_values: Count = Field(description="Further such cells that the published values expose, since counts are not negative.")
     text: Text = Field(description="The same in sentences, with what could not be computed.")
 
 
@@ -271,7 +271,7 @@ class ExposedInfo(CardPart):
     by_values: Count = Field(description="How many more follow from the published values, since counts are not negative.")
     names: Texts = Field(description="A few of them by name: labels, or column and code.")
     columns: Texts = Field(description="Public columns of the table that bounds come from; they are in table.public_columns.")
-    rule: Count = Field(description="Version of the rule that decides which cells the published values pin.")
+    rule: Count = Field(description="Version of the rule that decides which cells the published values expose.")
     undecided: Count = Field(description="Number of cells of which it was not decided within the stated work whether they are exposed.")
     open: Annotated[tuple[UndecidedInfo, ...], Strict(False)] = Field(
         description="The largest classes of undecided cells, with their bounds."

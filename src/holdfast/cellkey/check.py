@@ -57,7 +57,7 @@ class SizeFigures:
 
     key_size: str
     lost: int
-    plateau: float
+    plateau: Fraction
     plateau_epsilon: float
     curve: Curve
 
@@ -95,10 +95,10 @@ class Check:
     missed: Missed | None = None
 
     @property
-    def zero_delta(self) -> float | None:
+    def zero_delta(self) -> Fraction | None:
         """The delta between counts 0 and 1 where empty cells stay empty, whatever epsilon."""
         shown = None if self.with_zeros is None else self.with_zeros.zero_shown
-        return None if shown is None else shown.up()
+        return None if shown is None else shown.upper
 
 
 @dataclass(frozen=True)
@@ -203,4 +203,4 @@ def _size_figures(table: PerturbationTable, law: Design | None, size: int, epsil
     scaled = table.rescaled(size) if law is None else law.quantised(size, allow_lost=True)
     lost = sum(len(set(row.noise) - set(scaled.rows[count].noise)) for count, row in table.rows.items())
     losses = scaled.epsilon_delta()
-    return SizeFigures(str(KeySpace(size)), lost, losses.plateau, losses.plateau_epsilon, losses.curve(epsilons))
+    return SizeFigures(str(KeySpace(size)), lost, losses.plateau_bounds.upper, losses.plateau_epsilon, losses.curve(epsilons))

@@ -224,16 +224,18 @@ class Account:
     def _other_unit(self, unit: str) -> LedgerProblem:
         """The refusal of a unit that the account does not protect, and nothing relates to those that it does."""
         return LedgerProblem(
-            f"The account of {self.dataset!r} is per {_list_units(self.protects)}. This is per {unit!r}. Units of one population share an "
-            "account once it is declared what one contains of the other: "
-            f"holdfast ledger units {self.dataset!r} {EXAMPLE!r}, with the names and the number that hold. "
-            "Others have a data set of their own: dataset = ..."
+            f"The account {self.dataset!r} protects each {' and each '.join(self.protects)}, not each {unit}. Declare how many one "
+            f"contains of the other at most, with your own names and number: `holdfast ledger units {self.dataset!r} {EXAMPLE!r}`. "
+            "If these are other records, give them a data set of their own: dataset = ..."
         )
 
     def check_units(self, units: ProtectedUnits) -> ProtectedUnits:
         """Return what is declared with these, or refuse units that are not related to those of the account."""
         if not self.protects:
-            raise self.no_grant()
+            raise NoGrant(
+                f"Nothing was granted for the data set {self.dataset!r}, and nothing was released from it. Units are declared after that: "
+                "grant a budget first (`holdfast ledger grant`) or make a release. `holdfast ledger show` lists the names of data sets."
+            )
         both = self.units.and_also(units)
         apart = [name for name in (*both.names, *self.protects) if both.changes(self.protects[0], name) is None]
         if apart:

@@ -225,8 +225,8 @@ class KeyedNoise:
     highest: int
     variance: float
     epsilon: float
-    delta: float
-    zero_delta: float | None
+    delta: Fraction
+    zero_delta: Fraction | None
     distance: Fraction
     weighted: bool = False
     other_noise: bool = False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.cellkey.check import Check, DesignCheck
 from holdfast.errors import OutputExists, OutputProblem
+from holdfast.exact.balls import float_up
 from holdfast.publication.folder import output_problem
 from holdfast.report.cellkey import cellkey_html
 from holdfast.wording.cellkey import check_sentences, key_size_text, missed_sentence
@@ -16,15 +17,16 @@ from holdfast.wording.cellkey_losses import counts_text
 
 def check_json(check: Check) -> dict[str, object]:
     """A check as JSON has it, with its sentences."""
+    zero = None if check.zero_delta is None else float_up(check.zero_delta)
     losses = {"counts": counts_text(check.losses), "worst": check.worst}
-    losses |= {"plateau": check.losses.plateau, "plateau_epsilon": check.losses.plateau_epsilon, "zero_delta": check.zero_delta}
+    losses |= {"plateau": check.losses.plateau, "plateau_epsilon": check.losses.plateau_epsilon, "zero_delta": zero}
     return {
         "name": check.name,
         "table": asdict(check.table),
         "losses": losses,
         "rows": [asdict(row) for row in check.rows],
         **{"more_rows": check.more_rows, "before": check.before, "own": check.own},
-        "key_sizes": [{**asdict(size), "text": key_size_text(size)} for size in check.key_sizes],
+        "key_sizes": [{**asdict(size), "plateau": float_up(size.plateau), "text": key_size_text(size)} for size in check.key_sizes],
         "text": check_sentences(check),
     }
 

@@ -266,11 +266,13 @@ def _label(universe: Universe, column: str, code: str) -> str:
 
 
 def example_of(plan: Plan, table: PublishedTable) -> Example | None:
-    """A cell of middle size with noise, and the next cell with noise; None where there are no two, or no standard deviations."""
+    """A cell of middle size with noise, and the next one; None where there are no two, or no standard deviations. No exposed cell: what is
+    said of its true count would be less than anyone can compute.
+    """
     deviations, covariance = plan.deviations, plan.covariance
     if deviations is None or covariance is None:
         return None
-    noisy = np.flatnonzero((deviations > 0) & (table.values > 0))
+    noisy = np.flatnonzero((deviations > 0) & (table.values > 0) & ~table.exposed)
     if len(noisy) < 2:
         return None
     cell = int(noisy[np.argsort(table.values[noisy], kind="stable")[len(noisy) // 2]])

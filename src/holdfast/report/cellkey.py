@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from holdfast.cellkey.check import Check, RowFigures
+from holdfast.exact.balls import float_up
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
@@ -88,7 +89,7 @@ def _sizes(check: Check, say: Say) -> PageTable:
     rows += [
         (say("cellkey.too_few", count=size.lost, size=_keys(size.key_size)), "-", "-")
         if size.lost
-        else (_keys(size.key_size), *_plateau(size.plateau, size.plateau_epsilon))
+        else (_keys(size.key_size), *_plateau(float_up(size.plateau), size.plateau_epsilon))
         for size in check.key_sizes
     ]
     header = tuple(say(f"cellkey.sizes_{column}") for column in ("keys", "delta", "epsilon"))

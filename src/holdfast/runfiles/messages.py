@@ -36,7 +36,7 @@ EXAMPLES = {
     "table.count": 'count = "population"',
     "table.cell_key": 'cell_key = "ckey"',
     "table.public_columns": 'public_columns = ["facilities"]',
-    "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"',
+    "table.universe": 'universe = "observed", or a file that lists the cells: universe = "cells.csv"; codes stand under [table.cells]',
     "table.public": "public = true",
     "table.allow_similar_codes": "allow_similar_codes = true",
     "table.totals": 'totals = {sex = "_T"}',
@@ -91,6 +91,7 @@ OTHER_SPELLINGS = {
     "table.codes": "cells",
     "table.file": "source",
     "table.url": "source",
+    "keep.totals": "total = true, or totals under [table]",
     "release.budget": "epsilon",
     "release.name": "id",
 }

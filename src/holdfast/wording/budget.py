@@ -241,7 +241,7 @@ def counted_sentence(facts: Facts) -> str:
     records = facts.max_records
     each = "each record counted once" if records is None else f"each counted at most {'once' if records == 1 else f'{records} times'}"
     what = plural("record" if records is None else facts.protect)
-    return f"Column {facts.count_name!r} is declared to be a count of {what}, {each}, and no sum of amounts such as income."
+    return f"The numbers are declared to be a count of {what}, {each}, and no sum of amounts such as income."
 
 
 def plural(noun: str) -> str:

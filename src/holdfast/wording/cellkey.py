@@ -12,7 +12,7 @@ from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.perturb import has_same_law
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_exact, format_short, format_up
+from holdfast.exact.formatting import FLOAT_DIGITS, format_exact, format_short, format_up
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.wording.cellkey_losses import (
     ONE_ANSWER,
@@ -59,9 +59,12 @@ def keyed_info(noise: KeyedNoise | None) -> KeyedInfo | None:
     """The figures of noise that is looked up by cell keys, as a card has them; None for other noise."""
     if noise is None:
         return None
-    exact = ("variance", "epsilon", "delta", "zero_delta", "distance")
-    values: dict[str, Any] = {name: format_exact(v) if name in exact and v is not None else v for name, v in vars(noise).items()}
-    return KeyedInfo(**values)
+    bounds = ("variance", "epsilon", "delta", "zero_delta")
+    values: dict[str, Any] = {
+        name: format_up(Fraction(value), FLOAT_DIGITS) if name in bounds and value is not None else value
+        for name, value in vars(noise).items()
+    }
+    return KeyedInfo(**values | {"distance": format_exact(noise.distance)})
 
 
 def keyed_sentences(noise: KeyedNoise) -> list[str]:
@@ -109,11 +112,12 @@ def check_sentences(check: Check) -> list[str]:
 def check_screen(check: Check) -> str:
     """The main figures of a check for a terminal."""
     table, losses, zero_delta = check.table, check.losses, check.zero_delta
+    plateau = _bound(losses.plateau_bounds.upper)
     lines = [
         f"Table      counts {table.first} to {table.last}{' and above' if table.repeat else ''}, {table.key_size} keys; "
         f"published values from {table.lowest_result}",
         f"Worst pair counts {check.worst} and {check.worst + 1}",
-        f"Plateau    delta = {_bound(losses.plateau)} from epsilon = {_bound(losses.plateau_epsilon)} on: no epsilon gets below it",
+        f"Plateau    delta = {plateau} from epsilon = {_bound(losses.plateau_epsilon)} on: no epsilon gets below it",
     ]
     if zero_delta is not None:
         lines.append(f"Zeros      delta = {_bound(zero_delta)} between counts 0 and 1, whatever epsilon")
@@ -138,9 +142,9 @@ def key_size_text(size: SizeFigures) -> str:
 def gap_sentence(fine: str, coarse: str, cells: int, unequal: int, largest: int, mean: Fraction) -> str:
     """How far one published table is from adding up to another."""
     if not unequal:
-        return f"{fine} adds up to {coarse} in {count_of(cells, 'cell')}."
+        return f"{fine!r} adds up to {coarse!r} in {count_of(cells, 'cell')}."
     return (
-        f"{fine} does not add up to {coarse} in {unequal:,} of {count_of(cells, 'cell')}: off by {float(mean):.3g} on average, by "
+        f"{fine!r} does not add up to {coarse!r} in {unequal:,} of {count_of(cells, 'cell')}: off by {float(mean):.3g} on average, by "
         f"{largest:,} at most."
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from holdfast.cellkey.loss import Losses
-from holdfast.exact.balls import float_up
 from holdfast.exact.formatting import format_short
 
 LARGE_DELTA = Fraction(1, 100)
@@ -59,7 +58,7 @@ def plateau_sentences(losses: Losses) -> list[str]:
         return [f"From epsilon {_about(losses.plateau_epsilon)} on delta is zero: both counts can give the same values."]
     who = "the population without the record, or only the one with it," if losses.queries > 1 else "one of the two counts"
     said = [
-        f"The delta stops falling at {_about(float_up(plateau))}, from epsilon {_about(losses.plateau_epsilon)} on: that is the chance of "
+        f"The delta stops falling at {_about(plateau)}, from epsilon {_about(losses.plateau_epsilon)} on: that is the chance of "
         f"a value that only {who} can give, and no epsilon gets below it."
     ]
     if losses.floor is not None:
@@ -69,9 +68,9 @@ def plateau_sentences(losses: Losses) -> list[str]:
     return said
 
 
-def _about(value: float) -> str:
+def _about(value: Fraction | float) -> str:
     """Three digits, and that it is about so much where they are not all of it."""
-    rounded = Fraction(f"{value:.3g}")
+    rounded = Fraction(f"{float(value):.3g}")
     return f"{'' if rounded == Fraction(value) else 'about '}{format_short(rounded)}"
 
 
@@ -80,10 +79,10 @@ def zero_sentences(losses: Losses) -> list[str]:
     shown = losses.zero_shown
     if shown is None:
         return []
-    return [zero_shown_sentence(shown.up())]
+    return [zero_shown_sentence(shown.upper)]
 
 
-def zero_shown_sentence(delta: float) -> str:
+def zero_shown_sentence(delta: Fraction | float) -> str:
     """Say what a count of one reveals where zeros stay zero."""
     return (
         "A count of zero is always published as zero, so every other value shows that the cell is not empty. A count of one is "

@@ -31,6 +31,8 @@ _REASONS = {
     ),
 }
 
+GIVE_VALUES = "A plan or release reads them from the folders of the earlier releases: --with FOLDER (in Python beside=)."
+
 
 def why_not_sentence(why_not: WhyNot) -> str:
     """The reason, to stand after a colon."""
@@ -78,15 +80,17 @@ def _fixed_sentences(facts: JointFacts) -> list[str]:
 def _rest(facts: JointFacts) -> list[str]:
     out = [f"Now known exactly: {'; '.join(map(learned_phrase, facts.learned))}."] if facts.learned else []
     if facts.pinned is not None:
-        found = _new_cells(facts.pinned, "With the values as published, counts being zero or more, they pin", "pins")
-        out += found or ["With the values as published, counts being zero or more, they pin no further cell."] * (not facts.open)
-        out += [f"For {count_of(f'{facts.open:,}', 'cell')} it is not decided whether the published values pin them."] * bool(facts.open)
+        found = _new_cells(facts.pinned, "With the values as published, counts being zero or more, they expose", "exposes")
+        out += found or ["With the values as published, counts being zero or more, they expose no further cell."] * (not facts.open)
+        out += [f"For {count_of(f'{facts.open:,}', 'cell')} it is not decided whether the published values expose them."] * bool(facts.open)
     if facts.values_contradict:
-        out.append("The published values contradict one another, so what they pin was not computed: were the data revised in between?")
+        out.append("The published values contradict one another, so what they expose was not computed: were the data revised in between?")
     elif facts.values_missing and facts.pinned is None:
-        out.append("What the published values pin was not computed: the values were not given.")
+        out.append(f"Which cells the published values expose was not computed: the values were not given. {GIVE_VALUES}")
     elif facts.values_missing:
-        out.append(f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be pinned.")
+        out.append(
+            f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed. {GIVE_VALUES}"
+        )
     if facts.of_answers:
         out.append("They were taken as the same answers; answers to different questions do not fix one another.")
     if facts.crossed:

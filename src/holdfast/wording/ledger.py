@@ -99,8 +99,9 @@ def _grant_text(balance: Balance) -> str:
         if balance.epsilon is None
         else f" (epsilon = {format_amount(balance.epsilon, up=False)}, delta = {format_amount(balance.delta)})"
     )
-    said = "nothing: no limit is set, counted" if granted is None else f"{name} = {format_amount(granted, up=False)}"
-    return f"{said} for one {balance.protect} changing cell{promise}"
+    if granted is None:
+        return f"nothing: no limit is set; charges are for one {balance.protect} changing cell"
+    return f"{name} = {format_amount(granted, up=False)} for one {balance.protect} changing cell{promise}"
 
 
 def _whose(balance: Balance, several: bool) -> str:
