@@ -188,7 +188,7 @@ class TestLattice:
     def test_the_tracts_have_their_totals(self, shared_data: Path, tmp_path: Path) -> None:
         found = lattice.measure(lattice.tract_case(tmp_path))
         assert found.cells == 73_057
-        assert found.kinds.keys() == {"one sum", "pinned"}
+        assert found.kinds.keys() == {"one sum", "exposed"}
 
     @pytest.mark.parametrize(("times", "met"), [(12.9, True), (13.1, False)])
     def test_ten_times_the_cells_may_cost_thirteen_times_as_much(self, times: float, met: bool) -> None:

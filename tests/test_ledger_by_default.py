@@ -262,7 +262,7 @@ class TestALimitLater:
         small = run(*grant, "--epsilon", "1/4")
         assert (small.code, small.out) == (LEDGER_PROBLEM, "")
         assert "cost epsilon = 0.5 already" in small.err
-        assert "is per 'person'" in run(*grant, "--epsilon", "1", "--protect", "household").err
+        assert "protects each person, not each household" in run(*grant, "--epsilon", "1", "--protect", "household").err
         assert "Left      epsilon = 0.5 (50 %)" in run(*grant, "--epsilon", "1").out
         for number, code in ((2, 0), (3, LEDGER_PROBLEM)):
             Path("run.toml").write_text(RUN.replace('"r1"', f'"r{number}"'))
@@ -322,7 +322,7 @@ class TestShow:
             False,
         )
         assert (other["kind"], other["granted"], other["left"]) == ("zcdp", "1/8", "1/8")
-        assert "Granted   nothing: no limit is set" in run("ledger", "show", "counties").out
+        assert "Granted   nothing: no limit is set; charges are for one person changing cell" in run("ledger", "show", "counties").out
 
 
 class TestRefusedBeforeSlowWork:

@@ -116,7 +116,7 @@ TWO_WAY = [hf.margin("0", "1"), hf.margin("0", "2"), hf.margin("1", "2")]
 def test_whole_codes_leave_a_product() -> None:
     whole, found = of_table(ONE_WAY, (4, 3, 5), lambda at: (at[0] == 1) | (at[2] == 0))
     assert len(found) == 1
-    assert found[0].moves.blocks.kinds().keys() == whole.blocks.kinds().keys() | {"pinned"}
+    assert found[0].moves.blocks.kinds().keys() == whole.blocks.kinds().keys() | {"exposed"}
     assert found[0].moves.dimension == 3 * 3 * 4 - (2 + 2 + 3 + 1)
 
 

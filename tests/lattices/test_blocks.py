@@ -145,8 +145,8 @@ def test_blocks_of_random_matrices_are_the_finest_split_and_bases_agree(rows: li
     if made.dimension:
         assert algebra.same_lattice(made.basis, algebra.kernel_basis(matrix))
     finest = {frozenset(part) for part in finest_split(matrix)}
-    ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "pinned")}
-    together = {cell for block in made.blocks if block.shape.name in ("free", "pinned") for cell in block.cells.tolist()}
+    ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "exposed")}
+    together = {cell for block in made.blocks if block.shape.name in ("free", "exposed") for cell in block.cells.tolist()}
     assert ours | {frozenset([cell]) for cell in together} == finest
     small = [np.array(z) for z in product((-2, -1, 0, 1, 2), repeat=matrix.shape[1])] if matrix.shape[1] <= 5 else []
     for z in small:
@@ -174,7 +174,7 @@ def test_blocks_of_random_group_codes_agree_with_the_dense_way(codes: list[np.nd
     if made.dimension and len(matrix):
         assert algebra.same_lattice(made.basis, algebra.kernel_basis(matrix))
         finest = {frozenset(part) for part in finest_split(matrix)}
-        ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "pinned")}
+        ours = {frozenset(block.cells.ravel().tolist()) for block in made.blocks if block.shape.name not in ("free", "exposed")}
         assert ours == {part for part in finest if len(part) > 1}
 
 
@@ -279,7 +279,7 @@ def test_real_geographies(shared_data: Path) -> None:
     """County and tract files: DC has one county, so its total is its count; so is every county of a single tract."""
     counties = Table.from_counts(shared_data / "county_pop_2010.csv", cells=["state_fips", "county_fips"], count="pop2010")
     made = lattice(counties.universe, [margin("state_fips")])
-    assert made.blocks.kinds() == {"pinned": 1, "one sum": 50}
+    assert made.blocks.kinds() == {"exposed": 1, "one sum": 50}
     assert counties.universe.cell(int(made.exposed_cells[0]))["state_fips"] == "11"
     assert (made.rank, made.dimension) == (51, 3143 - 51)
 

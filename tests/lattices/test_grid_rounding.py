@@ -144,7 +144,7 @@ def _totals(moves: Lattice, t: list[Fraction] | np.ndarray) -> list[Fraction]:
 
 def test_the_cases_have_every_kind_of_block() -> None:
     kinds = {kind for moves in LATTICES.values() for kind in moves.blocks.kinds()}
-    assert kinds == {"one sum", "free", "pinned", "grid", "product of hierarchies", "general"}
+    assert kinds == {"one sum", "free", "exposed", "grid", "product of hierarchies", "general"}
 
 
 @pytest.mark.parametrize("name", sorted(LATTICES))

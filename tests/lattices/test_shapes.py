@@ -178,7 +178,7 @@ def test_shapes_are_values() -> None:
 def test_fields_that_label_streams_stay_as_they_are() -> None:
     assert [shape.fields for shape in (Free(3), Pinned(2), OneSum(10), Grid((3, 4)))] == [
         ("free", 3),
-        ("pinned", 2),
+        ("exposed", 2),
         ("one sum", 10),
         ("grid", 3, 4),
     ]

@@ -36,7 +36,7 @@ def test_it_draws_what_has_more_than_one_total_and_nothing_else() -> None:
     samplers = {group.kind: group.sampler for group in law.sampler.groups}
     assert samplers["grid"] == "grid 3 x 3: coupling from the past"
     assert {kind for kind, name in samplers.items() if "coupling" in name} == {"grid"}
-    assert set(samplers) == {"grid", "one sum", "free", "pinned"}
+    assert set(samplers) == {"grid", "one sum", "free", "exposed"}
     draws = law.sample(50, hf.NoiseKey.for_tests("asked"))
     assert all(law.lattice.contains(z) for z in draws)
     assert draws[:, 11].any()

@@ -92,7 +92,8 @@ def test_a_count_stands_in_the_list_only_where_published_values_tell_it(ledger: 
     made = release(ledger, tmp_path / "parts", ALL_BUT_ONE, [3, 4, 5], allow_exposed=1)
     assert lines(tmp_path / "parts")[1:] == ['"c",,"structure","whole"']
     assert (
-        "What the published values pin was not computed" in made.card.exposed.text or "Not all values of 'whole'" in made.card.exposed.text
+        "Which cells the published values expose was not computed" in made.card.exposed.text
+        or "Not all values of 'whole'" in made.card.exposed.text
     )
     assert made.table.exposed.tolist() == [False, False, True]
     again = hf.load(tmp_path / "parts")

@@ -139,7 +139,7 @@ CARD: dict[str, Any] = {
                 "chain": None,
             },
             {
-                "kind": "pinned",
+                "kind": "exposed",
                 "blocks": 1,
                 "cells": 1,
                 "sampler": "none",

@@ -316,7 +316,7 @@ class ChainInfo(CardPart):
 class SamplerGroup(CardPart):
     """Parts of the table of one shape, drawn in one way."""
 
-    kind: Text = Field(description="Shape of these parts: free, pinned, one sum, grid, general.")
+    kind: Text = Field(description="Shape of these parts: free, exposed, one sum, grid, general.")
     blocks: Count = Field(description="Number of parts of this shape. Parts are drawn independently.")
     cells: Count = Field(description="Number of cells in them together.")
     sampler: Text = Field(description="How their noise is drawn.")

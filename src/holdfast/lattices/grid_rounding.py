@@ -4,7 +4,7 @@ Cell by cell, (.4, .4, .2) and (.6, .2, .2) have the same total and round to tot
 Here t = f(x) / g is rounded by nearest plane in a basis of all of Z^d that begins with one of L. The coefficients outside L are settled
 first; they depend on the kept totals A t alone, and are right wherever integers have those totals. Then come those of L.
 
-    free, pinned      every cell by itself
+    free, exposed     every cell by itself
     one sum           the total, then cell after cell: what is left of the total's error is shared out among the cells not yet done
     grid, levels      from coarse level vectors to fine ones, kept ones among them, as under one sum along every axis ([theory R20])
     general           class totals by dense nearest plane, then the cells of every class as one sum ([theory R19])

@@ -21,7 +21,7 @@ from holdfast.wording.errors import has_long_tails, leaves_cells_out
 
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
-PINNED = "pinned"
+EXPOSED_SHAPE = "exposed"
 """The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
 """Where a list of cells comes from, as the card has it -> as names of sentences have it."""

@@ -17,7 +17,7 @@ from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
 from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
-    PINNED,
+    EXPOSED_SHAPE,
     column_names,
     deviation_text,
     disjoint_text,
@@ -306,7 +306,7 @@ def _parameters(card: Card, say: Say) -> tuple[tuple[Markup, Markup], ...]:
     groups = [
         say("statement.group", kind=group.kind, sampler=group.sampler, count=group.cells)
         for group in card.sampler.groups
-        if group.kind != PINNED
+        if group.kind != EXPOSED_SHAPE
     ]
     more = [say("statement.more_groups", more=len(groups) - SHOWN_GROUPS)] if len(groups) > SHOWN_GROUPS else []
     drawn = Markup("; ").join([status_text(card), *groups[:SHOWN_GROUPS], *more])

@@ -1,7 +1,7 @@
 """Shapes of blocks as values: what a block of this shape is, its algebra, and why that is right.
 
 free       cells under no kept sum
-pinned     cells whose value the kept rows fix
+exposed    cells whose value the kept rows fix
 one sum    cells under a single row with coefficients equal up to sign
 grid       a product of axes with the sums along each axis kept (two axes: rows and columns of a table)
 levels     a product of axes with levels, of which any combinations are kept

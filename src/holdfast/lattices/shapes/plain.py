@@ -25,7 +25,7 @@ from holdfast.lattices.trees import Tree
 class Pinned(OneAxis):
     """As many independent kept rows as cells: zero is the only move, and the published totals tell every cell."""
 
-    name = "pinned"
+    name = "exposed"
     is_pinned = True
 
     @property
@@ -218,7 +218,7 @@ class OneSum(ZeroSums, OneAxis):
 
     def __post_init__(self) -> None:
         if self.size < 2:
-            raise InvalidParameter(f"One sum needs two cells or more. Got {self.size}: the cell is its own sum, so it is pinned.")
+            raise InvalidParameter(f"One sum needs two cells or more. Got {self.size}: the cell is its own sum, so it is exposed.")
         if self.signs is not None and (len(self.signs) != self.size or set(self.signs) != {1, -1}):
             raise InvalidParameter(f"Signs are +1 and -1, one for each of the {self.size} cells. Leave them out where all are equal.")
 
