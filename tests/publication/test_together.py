@@ -67,6 +67,8 @@ def test_the_job_of_two_releases_as_a_walk(tmp_path: Path, run: Run, monkeypatch
     planned = run("plan", "parts.toml").out
     assert SENTENCE in planned
     assert "No cell is fixed" not in planned
+    assert "the values were not given. A plan or release reads them from the folders of the earlier releases: --with FOLDER" in planned
+    assert "--with FOLDER" not in run("plan", "parts.toml", "--with", "whole").out
     assert "To write   allow_exposed = 1 under [release], before a release" in planned
     refused = run("release", "parts.toml", "-o", "parts")
     assert refused.code == 6

@@ -83,14 +83,13 @@ def _rest(facts: JointFacts) -> list[str]:
         found = _new_cells(facts.pinned, "With the values as published, counts being zero or more, they expose", "exposes")
         out += found or ["With the values as published, counts being zero or more, they expose no further cell."] * (not facts.open)
         out += [f"For {count_of(f'{facts.open:,}', 'cell')} it is not decided whether the published values expose them."] * bool(facts.open)
+    how = [GIVE_VALUES] if set(facts.values_missing) & set(facts.releases[:-1]) else []  # the last one's own come with its draw
     if facts.values_contradict:
         out.append("The published values contradict one another, so what they expose was not computed: were the data revised in between?")
     elif facts.values_missing and facts.pinned is None:
-        out.append(f"Which cells the published values expose was not computed: the values were not given. {GIVE_VALUES}")
+        out += ["Which cells the published values expose was not computed: the values were not given.", *how]
     elif facts.values_missing:
-        out.append(
-            f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed. {GIVE_VALUES}"
-        )
+        out += [f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed.", *how]
     if facts.of_answers:
         out.append("They were taken as the same answers; answers to different questions do not fix one another.")
     if facts.crossed:
