@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from holdfast.card.parts import (
+    MOST_TABLES,
     CardPart,
     Count,
     GridInfo,
@@ -90,6 +91,10 @@ class ReleaseInfo(CardPart):
     """Which release this is."""
 
     id: Identifier = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
+    tables: Annotated[tuple[PublicFile, ...], Strict(False), Field(max_length=MOST_TABLES)] = Field(
+        description="Names of all tables of the release, as in tables.json; empty for a release of one table."
+    )
+    table_name: PublicFile | None = Field(description="Which of these this card is of; null for a release of one table.")
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(real_date)] | None = Field(
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )
