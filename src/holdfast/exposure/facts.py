@@ -116,7 +116,7 @@ class JointFacts(Stored):
     values_missing: tuple[str, ...] = ()
     """Releases whose kept totals are not all known."""
     contradicting: tuple[str, ...] = ()
-    """Releases whose values contradict those of later ones: nothing was pinned by them."""
+    """Releases whose values contradict those of the others: they were left out of what is pinned."""
     crossed: tuple[tuple[str, ...], ...] = ()
     """Columns found in one table only, table by table, if several tables have such columns: every combination was taken as possible."""
     of_answers: bool = False

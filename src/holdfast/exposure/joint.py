@@ -284,20 +284,26 @@ def _missing(sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) ->
 def _find_agreeing(
     sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]], refinement: Universe, fixed: Sequence[ExposedCells]
 ) -> tuple[tuple[ExposedCells, ...] | None, tuple[str, ...]]:
-    """Per release the cells pinned, and the releases whose values were left out for it: the later ones count first."""
+    """Per release the cells pinned, and the releases left out because their values contradict those of others. The last one counts first;
+    then those before it in the order, late or early ones first, that leaves fewer out or else pins more cells.
+    """
     try:
         return _find_pinned(sides, values, refinement, fixed), ()
     except ContradictingTotals:
-        pinned = None
-    contradicting: list[str] = []
-    agreeing: list[Sequence[Ints | None]] = [[None] * len(given) for given in values]
-    for place in reversed(range(len(sides))):
-        tried = [*agreeing[:place], values[place], *agreeing[place + 1 :]]
-        try:
-            pinned, agreeing = _find_pinned(sides, tried, refinement, fixed), tried
-        except ContradictingTotals:
-            contradicting.insert(0, sides[place].release.name)
-    return pinned, tuple(contradicting)
+        pass
+    last, tried = len(sides) - 1, []
+    for order in (range(last, -1, -1), (last, *range(last))):
+        pinned: tuple[ExposedCells, ...] | None = None
+        agreeing: list[Sequence[Ints | None]] = [[None] * len(given) for given in values]
+        left_out = []
+        for place in order:
+            more = [*agreeing[:place], values[place], *agreeing[place + 1 :]]
+            try:
+                pinned, agreeing = _find_pinned(sides, more, refinement, fixed), more
+            except ContradictingTotals:
+                left_out.append(sides[place].release.name)
+        tried.append((pinned, tuple(left_out)))
+    return min(tried, key=lambda one: (len(one[1]), -sum(len(cells.new) for cells in one[0] or ())))
 
 
 def _find_pinned(
