@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from markupsafe import escape
 
@@ -109,6 +110,17 @@ class TestWhatIsSaid:
         assert bool(said) == (2 * a / (1 - a) ** 2 < 0.1)
         for text in said:
             assert int(text.partition("probability of ")[2].split()[0]) <= 100 * (1 - a) / (1 + a)
+
+    def test_noise_that_no_draw_had_is_warned_of_first_of_all(self) -> None:
+        """Its variance is estimated, as 0: no share beyond that of the limit is named."""
+        six = hf.Table(hf.Universe.product({"area": list("abcdef")}), np.arange(6))
+        for epsilon in ("9", "40"):
+            plan = hf.plan(six, [hf.linear([[1, 2, 3, 1, 2, 5], [0, 1, 1, 2, 4, 1]])], hf.GeneralizedLaplace(epsilon=epsilon, per="person"))
+            assert plan.deviations is not None
+            assert np.isnan(plan.deviations).all()
+            said = [warning.text for warning in plan.warnings if warning.kind == "little-noise"]
+            assert len(said) == 1
+            assert "a probability of 90 % or more" in said[0]
 
     def test_a_test_key_a_ledger_without_a_limit_and_no_ledger(self) -> None:
         keep, mechanism = [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/2", per="person")

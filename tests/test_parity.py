@@ -50,7 +50,7 @@ COMMANDS: dict[str, Pair] = {
     "interval": Pair(
         (hf.load, Publication.interval, Publication.intervals),
         {"where"},  # in Python the first argument
-        {"query", "queries", "table"},
+        {"query", "queries", "table", "progress"},  # the command draws its own bar
     ),
     "diagnose": Pair((diagnose,), {"run_file", "kernel"}, {"table", "keep", "mechanism", "kernels", "progress"}),
     "synth": Pair((synthesize, Population.save), set(), {"blocks"}, {"people": "Python must say how many"}),

@@ -89,13 +89,15 @@ def _commands(path: Path, when: str) -> list[list[str]]:
 
 
 def _write_key(folder: Path) -> None:
-    """A key to sign with; always the same, so that its public part can be compared."""
+    """Write a key to sign with, always the same so that its public part can be compared, and one that chooses records."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
     (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     (folder / "key.pem").chmod(0o600)
+    (folder / "sample.key").write_text("5a" * 32, encoding="utf-8")
+    (folder / "sample.key").chmod(0o600)
     (folder / "key.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 

@@ -53,7 +53,7 @@ class TestRoundTrip:
         assert Card.from_json(text).to_json() == text
         assert json.loads(text) == CARD == card.to_dict()
         assert text.endswith("}\n")
-        assert text.startswith('{\n  "schema_version": "4.0",\n  "release": {\n    "id": ')
+        assert text.startswith('{\n  "schema_version": "5.0",\n  "release": {\n    "id": ')
 
     def test_keys_come_in_the_order_of_the_schema_whatever_the_order_given(self) -> None:
         backwards = {key: CARD[key] for key in reversed(CARD)}
@@ -67,7 +67,7 @@ class TestRoundTrip:
     def test_a_card_is_frozen(self) -> None:
         card = Card.model_validate(CARD)
         with pytest.raises(ValidationError):
-            card.schema_version = "4.0"
+            card.schema_version = "5.0"
         with pytest.raises(ValidationError):
             card.release.private = False
 
@@ -126,7 +126,7 @@ class TestProblems:
         [
             ({"extra": 1}, "extra: found a field that is not known, expected only the fields of card.schema.json."),
             ({"table__extra": 1}, "table.extra: found a field that is not known, expected only the fields of card.schema.json."),
-            ({"schema_version": "1.1"}, 'schema_version: found text, expected the text "4.0".'),
+            ({"schema_version": "1.1"}, 'schema_version: found text, expected the text "5.0".'),
             ({"release": None}, "release: found null, expected an object."),
             ({"release__private": "yes"}, "release.private: found text, expected true or false."),
             ({"release__private": 1}, "release.private: found a whole number, expected true or false."),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cellkey import Interval, PerturbationRow, PerturbationTable
+from holdfast.cellkey import KeyInterval, PerturbationRow, PerturbationTable
 from holdfast.errors import InvalidCount, InvalidParameter
 
 SMALL = PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "1/4", 0: "1/2", 1: "1/4"}, 2: {-2: "1/8", 0: "3/4", 2: "1/8"}}, 8)
@@ -44,7 +44,7 @@ def test_key_order_of_noise_is_kept_and_equal_neighbours_are_joined() -> None:
     table = PerturbationTable.from_intervals([(1, 1, 3, 4), (1, 0, 0, 1), (1, 0, 1, 2), (1, -1, 2, 3)], 4)
     assert table.rows[1] == PerturbationRow(1, (0, -1, 1), (2, 3, 4))
     assert table.rows[1].probabilities == {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
-    assert next(iter(table.intervals)) == Interval(1, 0, 0, 2)
+    assert next(iter(table.intervals)) == KeyInterval(1, 0, 0, 2)
     repeated = PerturbationTable.from_intervals([(0, 1, 0, 1), (0, 0, 1, 2), (0, 1, 2, 3)], 3)
     assert repeated.rows[0].probabilities == {0: Fraction(1, 3), 1: Fraction(2, 3)}
 

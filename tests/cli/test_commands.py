@@ -457,7 +457,7 @@ class TestDiagnose:
             assert "was estimated" in text
             assert "in exact numbers" not in text
         assert run("verify", "out").code == 0
-        older = (square / "out" / "card.json").read_text().replace('"schema_version": "4.0"', '"schema_version": "1.0"')
+        older = (square / "out" / "card.json").read_text().replace('"schema_version": "5.0"', '"schema_version": "1.0"')
         (square / "out" / "card.json").write_text(older)
         ran = run("verify", "out")
         assert ran.code == 10

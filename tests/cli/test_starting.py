@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import InvalidCode
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
 from tests.running import Run
@@ -75,6 +76,16 @@ class TestInit:
         assert (found.mechanism.name, found.keep) == ("generalized-gaussian", [])
         assert found.read_declarations().universe.codes["sex"] == ("F", "M")
         assert not (work / BESIDE).exists()
+
+    def test_records_with_codes_named_like_totals(self, work: Path, run: Run) -> None:
+        (work / "r.csv").write_text("sex,town\nF,All\nM,Sum\n")
+        made = run("init", "r.csv", "--records", "--cells", "sex", "--cells", "town", "--keep", "none")
+        assert "remove the # before allow_total_names = true" in made.err
+        assert run("plan", "run.toml").code == InvalidCode.exit_code
+        path = work / "run.toml"
+        path.write_text(path.read_text().replace("# allow_total_names", "allow_total_names"))
+        assert run("plan", "run.toml").code == 0
+        assert load_run(path).read_declarations().universe.codes["town"] == ("All", "Sum")
 
     def test_without_a_terminal_columns_are_never_guessed(self, work: Path, run: Run) -> None:
         made = run("init", "people.csv", "--json")

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import holdfast as hf
 from holdfast.errors import BudgetExceeded, InvalidParameter, LedgerProblem, NoGrant
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger.releases import ReleaseFacts
-from holdfast.ledger.units import Units
+from holdfast.ledger.units import ProtectedUnits
 from tests.examples import examples
 from tests.ledger.helpers import apart, bring, run_sql
 from tests.running import Run
@@ -51,7 +52,7 @@ def spent(ledger: Ledger) -> dict[str, Fraction]:
 
 class TestUnits:
     def test_both_ways_and_through_others(self) -> None:
-        units = Units.read("household = {person = 8}\nbuilding = {household = 20}\nfirm = {person = 50}")
+        units = ProtectedUnits.read("household = {person = 8}\nbuilding = {household = 20}\nfirm = {person = 50}")
         assert units.changes("person", "person") == 1
         assert units.changes("household", "person") == 8
         assert units.changes("person", "household") == 2
@@ -61,7 +62,7 @@ class TestUnits:
         assert units.changes("household", "record") is None
 
     def test_the_shortest_way_counts(self) -> None:
-        units = Units({"building": {"household": 20, "person": 60}, "household": {"person": 8}})
+        units = ProtectedUnits({"building": {"household": 20, "person": 60}, "household": {"person": 8}})
         assert (units.changes("building", "person"), units.changes("person", "building")) == (60, 2)
 
     @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ class TestUnits:
     )
     def test_what_cannot_be_declared(self, wrong: Any) -> None:
         with pytest.raises(InvalidParameter):
-            Units.read(wrong)
+            ProtectedUnits.read(wrong)
 
 
 @pytest.mark.parametrize("persons", [1, 2, 3])
@@ -207,7 +208,7 @@ class TestCharges:
 
         account = Account(DATA)
         account.opened = "person"
-        account.units = Units({"household": {"person": most}, "firm": {"person": 3}})
+        account.units = ProtectedUnits({"household": {"person": most}, "firm": {"person": 3}})
         for unit in account.protects:  # made now, so that each release is added to what is there
             account.spent(unit)
         for seq, (unit, cost) in enumerate(releases):
@@ -280,6 +281,43 @@ class TestDeclaring:
         ledger.declare_units(DATA, EIGHT, **WHO)
         run_sql(ledger, "UPDATE holdfast_events SET payload = replace(payload, '8', '1') WHERE kind = 'units'")
         assert ledger.verify() != []
+
+
+class TestAnswersOfAMatrix:
+    """Kinds (1, 0), (0, 1), (100, -97), (-100, 105), (0, 4); the sum is kept. Alone only the first two can become one another."""
+
+    QUERY, HISTOGRAM = [[1, 0, 100, -100, 0], [0, 1, -97, 105, 4]], [3, 3, 1, 1, 0]
+
+    def answer(self, ledger: Ledger, name: str, keep: Any, **others: Any) -> None:
+        told: dict[str, Any] = {"ledger": ledger, "release_id": name, "dataset": DATA}
+        hf.answer(self.QUERY, self.HISTOGRAM, mechanism=hf.ProjectedGaussian(rho="1/2"), keep=keep, **told, **others)
+
+    def test_two_persons_keep_the_sum_together_though_they_move_far(self) -> None:
+        kinds = list(zip(*self.QUERY, strict=True))
+        pairs = [tuple(map(sum, zip(*both, strict=True))) for both in itertools.combinations_with_replacement(kinds, 2)]
+        alike = [(a, b) for a in pairs for b in pairs if sum(a) == sum(b)]
+        alone = [(a, b) for a in kinds for b in kinds if sum(a) == sum(b)]
+        assert max(abs(a[0] - b[0]) for a, b in alone) == 1
+        assert max(abs(a[0] - b[0]) for a, b in alike) == 300  # 2 x 1 would be charged to a household of two
+
+    def test_an_account_of_several_units_takes_no_such_release(self, ledger: Ledger) -> None:
+        grant(ledger, rho="9")
+        ledger.declare_units(DATA, EIGHT, **WHO)
+        with pytest.raises(LedgerProblem, match="cannot be charged to several units"):
+            self.answer(ledger, "matrix", [[1, 1]])
+        assert spent(ledger) == {"person": 0, "household": 0}
+        self.answer(ledger, "free", ())  # without invariants every change is bounded
+        assert spent(ledger) == {"person": Fraction(1, 2), "household": 32}
+        told: dict[str, Any] = {"ledger": ledger, "release_id": "declared", "dataset": DATA, "sensitivity": 2}
+        hf.answer([3, 4, 5], mechanism=hf.ProjectedGaussian(rho="1/2"), keep=[[1, 1, 1]], on_grid=True, **told)
+        assert spent(ledger) == {"person": 1, "household": 64}
+
+    def test_nor_are_units_declared_after_one(self, ledger: Ledger) -> None:
+        grant(ledger, rho="9")
+        self.answer(ledger, "matrix", [[1, 1]])
+        with pytest.raises(LedgerProblem, match="'matrix' of 'people' cannot be charged to several units"):
+            ledger.declare_units(DATA, EIGHT, **WHO)
+        assert ledger.verify() == []
 
 
 class TestCommand:

@@ -55,8 +55,7 @@ CHARTS = lru_cache(noise_charts)
 def freeze() -> None:
     """The same key, salts, identifiers and times in every run of this process and of its children; and secrets cheap to stretch."""
     patch, noon = pytest.MonkeyPatch(), "2030-04-01T12:00:00Z"
-    for module in ("chain", "ids"):
-        patch.setattr(f"holdfast.ledger.{module}.secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
+    patch.setattr("holdfast.ledger.chain.secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
     patch.setattr("holdfast.ledger.ledger._clock", lambda: noon)
     patch.setattr("holdfast.ledger.ledger._day", lambda: noon[:10])
     clock = SimpleNamespace(now=lambda _: SimpleNamespace(strftime=lambda _: noon))

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
+from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, InvalidRun
 from holdfast.exposure.facts import ExposedAlone
+from holdfast.laws import Rounded
 from holdfast.ledger import Ledger
-from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy import zcdp_delta
+from holdfast.privacy.parameters import Asked
 from holdfast.runfiles.runfile import load_run
 from holdfast.wording.budget import budget_rows
 from holdfast.wording.exposure import VALUES_LATER
@@ -81,11 +84,15 @@ class TestAskedFor:
         assert f"Budget     requested: {words}" in str(release.plan).splitlines()
         assert release.card.guarantee.text.startswith(f"Requested: {words}. ")
 
-    def test_every_mechanism_hands_it_on(self) -> None:
-        made = {type(mechanism) for mechanism, _ in [*ASKED, *ASKED_OF_ANSWERS]}
-        without = (hf.Suppression, hf.CellKey)  # they take no budget
-        own = {cls for cls in MECHANISMS.values() if cls.__module__.startswith("holdfast.") and cls not in without}
-        assert own <= made, "a mechanism that is not tried above"
+    def test_no_mechanism_can_forget_it(self) -> None:
+        """A new mechanism whose guarantee says nothing of it: the plan, the card and the ledger have it all the same."""
+
+        class Forgetful(hf.RoundedProjection):
+            def make_channel(self, facts: Facts) -> Channel:
+                return Channel(facts, Rounded(Fraction(1, 8)), promise(facts, "pure", "l1", epsilon=Fraction(1, 8)))
+
+        asked = Asked(per="person", epsilon=Fraction(1, 4))
+        assert hf.plan(a_table(), GRID, Forgetful(epsilon="1/4")).guarantee.asked == asked
 
     def test_fields_are_exact(self) -> None:
         asked = hf.GeneralizedGaussian(epsilon="1/3", delta="1/7", per="person").asked

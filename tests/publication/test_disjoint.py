@@ -91,7 +91,7 @@ class TestDeclared:
         assert spent(ledger) == Fraction(1, 2)
         folder = made.save(tmp_path / "out")
         card = json.loads((folder / "card.json").read_text())
-        assert (card["schema_version"], card["release"]["disjoint"]) == ("4.0", APART)
+        assert (card["schema_version"], card["release"]["disjoint"]) == ("5.0", APART)
         for page in ("statement.html", "report.html"):
             text = (folder / page).read_text(encoding="utf-8")
             assert "no person is both in this table and in that of the earlier release <bdi>north</bdi>" in text

@@ -91,10 +91,11 @@ class TestFacts:
     @given(st.data())
     def test_a_universe_comes_back(self, data: st.DataObject) -> None:
         codes = data.draw(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=4, unique=True), min_size=1, max_size=3))
-        product = hf.Universe.product({f"c{place}": given_codes for place, given_codes in enumerate(codes)}, allow_similar_codes=True)
+        allowed: dict[str, Any] = {"allow_similar_codes": True, "allow_total_names": True}
+        product = hf.Universe.product({f"c{place}": given_codes for place, given_codes in enumerate(codes)}, **allowed)
         cells = [product.cell(index) for index in range(len(product))]
         some = data.draw(st.lists(st.sampled_from(cells), min_size=1, unique_by=lambda cell: tuple(cell.values())))
-        listed = hf.Universe.listed({column: [cell[column] for cell in some] for column in product.columns}, allow_similar_codes=True)
+        listed = hf.Universe.listed({column: [cell[column] for cell in some] for column in product.columns}, **allowed)
         for universe in (product, listed):
             stored = json.loads(canonical(checked_facts(universe_facts(universe))))
             read = read_universe(stored)

@@ -19,8 +19,8 @@ from holdfast.errors import InvalidParameter, InvalidRun, UnreadableInput, Verif
 from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
-from holdfast.publication.report_facts import shares, sizes
-from holdfast.publication.sums import Level, Sums
+from holdfast.publication.report_facts import shares, sizes, spreads
+from holdfast.publication.sums import Level, LevelSums, deviations_of, levels_of
 from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP, Figure
@@ -119,9 +119,9 @@ def test_intervals_without_a_law_say_that_they_are_normal() -> None:
     assert "carry no noise" in made.plot.ranked("area").caption
 
 
-def sums(values: list[float], deviations: list[float]) -> Sums:
+def sums(values: list[float], deviations: list[float]) -> LevelSums:
     level, universe = Level("cells", ("a",)), hf.Universe.product({"a": [str(i) for i in range(len(values))]})
-    return Sums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
+    return LevelSums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
 
 
 def test_shares_count_what_is_above_each_limit() -> None:
@@ -392,3 +392,18 @@ class TestNestedAreas:
         with pytest.raises(InvalidParameter, match="could mean several areas"):
             release.save(tmp_path / "out", map=path, map_code="id")
         assert not (tmp_path / "out").exists()
+
+
+def test_proved_bounds_are_never_rounded_down() -> None:
+    """The caption of these figures says that they are proved upper bounds."""
+    counties = hf.Hierarchy.from_parents({code: "ab"[code in "yz"] for code in "vwxyz"}, levels=["state", "county"])
+    universe = hf.Universe.product({"county": counties, "sex": ["F", "M"]})
+    plan = hf.plan(universe, [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/3", "county": "2/3"}))
+    assert plan.expected_error.basis == "upper bound"
+    levels = levels_of(plan)
+    for level, found in zip(levels, spreads(plan, levels), strict=True):
+        exact = deviations_of(plan, level)
+        largest, shown = float(exact.max()), found.largest
+        assert shown is not None
+        assert shown >= largest
+        assert float(f"{shown:.3g}") == shown, "three digits, as pages show it"

@@ -58,7 +58,7 @@ LEVELS: dict[str, Any] = {
 """Changes of a card: the budget has shares for levels."""
 
 CARD: dict[str, Any] = {
-    "schema_version": "4.0",
+    "schema_version": "5.0",
     "release": {
         "id": "counties-2030-v1",
         "tables": [],

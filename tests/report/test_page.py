@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+import holdfast as hf
+from holdfast.mechanisms import MECHANISMS
 from holdfast.report.frame import name, shorten_name, table, tag, text
-from holdfast.report.page import cost_rows, settings
+from holdfast.report.page import cost_rows, is_suppressed, settings
 
 from .cards import HOSTILE, Page, a_card
 
@@ -123,3 +125,16 @@ def test_tables_are_readable_without_seeing_them() -> None:
 def test_columns_of_numbers_end_at_the_right() -> None:
     made = table("t", ("a", "b", "c"), [("x", "y", "7")], numbers={2})
     assert made.count('class="number"') == 2
+
+
+def test_what_is_left_out_is_asked_of_the_mechanism_and_not_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Withheld(hf.Suppression):
+        name = "withheld"
+
+    monkeypatch.setitem(MECHANISMS, "withheld", Withheld)
+    assert [is_suppressed(a_card(mechanism__name=name)) for name in ("withheld", "suppression", "generalized-laplace", "unknown")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

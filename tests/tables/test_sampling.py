@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidParameter, KeyMisuse, OutputProblem, OutsideUniverse, TooManyRecords
+from holdfast.tables.declarations import Declarations
 from holdfast.tables.sampling import left_out
 from tests.examples import examples
 from tests.running import Run
@@ -132,14 +133,15 @@ class TestReading:
         assert count(frame(people), None, 1) != first
 
     def test_the_universe_does_not_depend_on_the_choice(self, key: Path) -> None:
-        """Records outside are refused though they are left out; observed cells stay, with 0."""
+        """Records outside are refused though they are left out. Observed cells are each known to hold 1 or more, which a cell whose
+        records are left out does not: kept totals of the rest would contradict that, or pin cells that they do not pin.
+        """
         for odd in ("X", None):
             records: Any = [*SOME, ("a", odd, "0")]
             refused(OutsideUniverse, partial(count, frame(records), key, 1))
-        made = hf.Table.from_records(
-            frame(SOME), ["sex", "age"], universe="observed", id="id", max_records=1, over="sample", sample_key=key
-        )
-        assert (len(made), sum(made.counts.tolist())) == (4, 3)
+        observed: Any = {"universe": "observed", "id": "id", "max_records": 1, "over": "sample", "sample_key": key}
+        for read in (hf.Table.from_records, Declarations.from_records):
+            assert "takes a declared universe" in refused(InvalidParameter, partial(read, frame(SOME), ["sex", "age"], **observed))
 
     def test_tables_by_other_columns_count_the_same_records(self, key: Path) -> None:
         """With columns that tell records apart: each table is that of one and the same choice."""
@@ -218,6 +220,19 @@ class TestWalk:
         assert 'over = "sample"' in fields["message"]
         assert 'over = "sample"' in fields["what_to_do"]
         assert "own identifier" not in fields["message"] + fields["what_to_do"]
+
+    def test_a_plan_says_that_the_secret_is_missing(self, work: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("HOLDFAST_KEY", "HOLDFAST_KEY_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        (work / "run.toml").write_text(RUN.format(more='max_records = 2\nover = "sample"'))
+        planned = run("plan", "run.toml")
+        assert planned.code == 0
+        assert "Missing    A sample of each person's records needs a secret" in planned.out
+        assert "Next  " not in planned.out
+        assert "needs a secret" in json.loads(run("plan", "run.toml", "--json").out)["missing"]
+        assert run("release", "run.toml", "-o", "out").code != 0
+        monkeypatch.setenv("HOLDFAST_KEY", KEY.decode())
+        assert "Missing" not in run("plan", "run.toml").out
 
     def test_sampled(self, work: Path, run: Run) -> None:
         (work / "run.toml").write_text(RUN.format(more='max_records = 2\nover = "sample"\nsample_key = "sample.key"'))

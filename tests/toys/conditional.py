@@ -102,7 +102,7 @@ class ToyConditional(Mechanism):
         return {"epsilon": format_exact(self.epsilon), **self._per_field}
 
     def make_channel(self, facts: Facts) -> Channel:
-        return Channel(facts, Conditioned(self.epsilon), promise(facts, "pure", "l1", asked=self.asked, epsilon=self.epsilon))
+        return Channel(facts, Conditioned(self.epsilon), promise(facts, "pure", "l1", epsilon=self.epsilon))
 
 
 def _prepare(shape: OneSum, target: Conditioned) -> Choice:

@@ -111,7 +111,7 @@ def _fieller(laws: ErrorLaws, above: Ints, below: Ints, A: int, B: int, alpha: f
 
 
 @dataclass(frozen=True)
-class Spread:
+class RatioReach:
     """reach(t) = z sd(t) + steps of the lattice, sd(t)^2 the variance of a - t b."""
 
     z: float
@@ -133,7 +133,7 @@ class Spread:
         return self.z * math.sqrt(self.of_b * (1 + CANCELLED)) + self.step_b
 
 
-def gaussian_reach(target: GaussianTarget, parts: Sequence[Part], alpha: float) -> tuple[Spread, Method]:
+def gaussian_reach(target: GaussianTarget, parts: Sequence[Part], alpha: float) -> tuple[RatioReach, Method]:
     """(reach, by which bound): which one is taken depends on nothing that was published."""
 
     def variance(row: Callable[[Ints], Ints]) -> float:
@@ -141,7 +141,7 @@ def gaussian_reach(target: GaussianTarget, parts: Sequence[Part], alpha: float) 
 
     of_a, of_b = variance(lambda values: values[0]), variance(lambda values: values[1])
     joint = (variance(lambda values: values[0] + values[1]) - of_a - of_b) / 2
-    wide = Spread(math.sqrt(2 * math.log(2 / alpha)), of_a, of_b, joint)
+    wide = RatioReach(math.sqrt(2 * math.log(2 / alpha)), of_a, of_b, joint)
     rows, flat = flatness([short_moves(target, shape, values) for shape, _, values in parts])
     narrow = _narrow(wide, rows, flat, alpha) if flat else None
     if narrow is not None and narrow(0.0) <= wide(0.0) and narrow.slope <= wide.slope:
@@ -149,7 +149,7 @@ def gaussian_reach(target: GaussianTarget, parts: Sequence[Part], alpha: float) 
     return wide, "sub-Gaussian"
 
 
-def _narrow(wide: Spread, rows: Ints, flat: float, alpha: float) -> Spread | None:
+def _narrow(wide: RatioReach, rows: Ints, flat: float, alpha: float) -> RatioReach | None:
     """By the joint law of (a, b): b on multiples of its step, and given b, a on multiples of a step of its own ([theory T143])."""
     from scipy.special import ndtri
 
@@ -172,7 +172,7 @@ def _wave(s_squared: float) -> float:
     return 2 * q / (1 - q) if q < 0.5 else math.inf
 
 
-def _ends(reach: Spread, A: int, B: int) -> tuple[float, float]:
+def _ends(reach: RatioReach, A: int, B: int) -> tuple[float, float]:
     """The ends of {t : |A - t B| <= reach(t)}: reach is convex, so that on each side of A / B there is one crossing."""
     if reach.slope * (1 + OUTWARDS) >= B:
         return EVERYTHING
@@ -180,7 +180,7 @@ def _ends(reach: Spread, A: int, B: int) -> tuple[float, float]:
     return -_crossing(reach, middle, B, -1), _crossing(reach, middle, B, 1)
 
 
-def _crossing(reach: Spread, middle: float, B: int, side: int) -> float:
+def _crossing(reach: RatioReach, middle: float, B: int, side: int) -> float:
     """side * t for the crossing on this side, found from outside."""
     inside, outside = 0.0, max(1e-12, reach(middle) / B)
     while outside * B <= reach(middle + side * outside):

@@ -41,9 +41,11 @@ from holdfast.tables.sampling import Over
 
 SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
-SCHEMA_VERSION: Final = "4.0"
-"""4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
-a declaration of kept totals is a constraint, and sentences are in fields named `text`; what pages say first is in `warnings`.
+SCHEMA_VERSION: Final = "5.0"
+"""5.0: what pages say first (`warnings`); every cost names its distance; cell keys (`guarantee.keyed`); how cells are exposed, alone and
+with other releases, and which are undecided; what is counted (`table.counted`), records left out (`table.over`), the step of a grid.
+4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
+a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
 3.5: the promise as a list of sentences.
 3.4: words for columns and codes.
@@ -421,7 +423,7 @@ class Card(CardPart):
 
     model_config = ConfigDict(title="Card of a Holdfast release")
 
-    schema_version: Literal["4.0"] = Field(description="Version of this schema.")
+    schema_version: Literal["5.0"] = Field(description="Version of this schema.")
     release: ReleaseInfo = Field(description="Which release this is.")
     warnings: Annotated[tuple[WarningInfo, ...], Strict(False)] = Field(
         description="What every page says first; empty where nothing is wrong."

@@ -12,13 +12,13 @@ from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
 from holdfast.cellkey.noise import NoiseLaw
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.rows import TableDesign, design_rows
-from holdfast.cellkey.table import Interval, PerturbationRow, PerturbationTable
+from holdfast.cellkey.table import KeyInterval, PerturbationRow, PerturbationTable
 from holdfast.cellkey.tabulate import tabulate
 
 __all__ = [
     "CellKeys",
     "Design",
-    "Interval",
+    "KeyInterval",
     "KeySpace",
     "Losses",
     "NoiseLaw",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cellkey.keys import MOST_DIGITS
-from holdfast.cellkey.table import Interval, PerturbationTable
+from holdfast.cellkey.table import KeyInterval, PerturbationTable
 from holdfast.errors import InvalidParameter, OutputExists, OutputProblem, UnreadableInput
 
 Kind: TypeAlias = Literal["json", "ptable", "sas", "ons", "superstar"]
@@ -197,7 +197,7 @@ def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable")
                 "lines, up to 1 for each i. Correct that line."
             )
         ends[count] = upper
-        intervals.append(Interval(count, noise, lower, upper))
+        intervals.append(KeyInterval(count, noise, lower, upper))
     return PerturbationTable.from_intervals(intervals, size, repeat=1 if repeat is None else repeat)
 
 

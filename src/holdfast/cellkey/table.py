@@ -28,7 +28,7 @@ LARGEST_KEY_SIZE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class KeyInterval:
     """Cells of this count whose key is in [lower, upper) get this noise."""
 
     count: int
@@ -53,10 +53,10 @@ class PerturbationRow:
         return self.upper[-1]
 
     @property
-    def intervals(self) -> Iterator[Interval]:
+    def intervals(self) -> Iterator[KeyInterval]:
         lower = 0
         for noise, upper in zip(self.noise, self.upper, strict=True):
-            yield Interval(self.count, noise, lower, upper)
+            yield KeyInterval(self.count, noise, lower, upper)
             lower = upper
 
     @cached_property
@@ -121,13 +121,13 @@ class PerturbationTable:
 
     @classmethod
     def from_intervals(
-        cls, intervals: Iterable[Interval | tuple[int, int, int, int]], key_size: int, *, repeat: int = 1, folds: bool = True
+        cls, intervals: Iterable[KeyInterval | tuple[int, int, int, int]], key_size: int, *, repeat: int = 1, folds: bool = True
     ) -> Self:
         """From (count, noise, lower, upper), in any order. Empty intervals are left out; gaps and overlaps are refused."""
         size = check_key_size(key_size)
-        by_count: dict[int, list[Interval]] = {}
+        by_count: dict[int, list[KeyInterval]] = {}
         for given in intervals:
-            row = Interval(*map(exact_integer_up_to_64_bits, astuple(given) if isinstance(given, Interval) else given))
+            row = KeyInterval(*map(exact_integer_up_to_64_bits, astuple(given) if isinstance(given, KeyInterval) else given))
             by_count.setdefault(row.count, [])
             if row.lower < row.upper:
                 by_count[row.count].append(row)
@@ -190,7 +190,7 @@ class PerturbationTable:
             lower, lost = 0, []
             for noise, upper in row:
                 if upper > lower:
-                    intervals.append(Interval(count, noise, lower, upper))
+                    intervals.append(KeyInterval(count, noise, lower, upper))
                 elif upper == lower:
                     lost.append(noise)
                 else:
@@ -211,7 +211,7 @@ class PerturbationTable:
         return tuple(self.rows)
 
     @property
-    def intervals(self) -> Iterator[Interval]:
+    def intervals(self) -> Iterator[KeyInterval]:
         """All intervals, by count and key."""
         for row in self.rows.values():
             yield from row.intervals

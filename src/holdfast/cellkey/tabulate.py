@@ -50,7 +50,7 @@ class Columns:
     identifier: str | None = None
 
 
-class Noise(Protocol):
+class CellKeyMechanism(Protocol):
     """What `hf.CellKey` says of the noise that cells will have."""
 
     @property
@@ -62,7 +62,7 @@ class Noise(Protocol):
 def tabulate(
     data: Any,
     tables: Tables,
-    mechanism: Noise,
+    mechanism: CellKeyMechanism,
     *,
     key: str = KEY_COLUMN,
     id: str | None = None,

@@ -27,7 +27,8 @@ Mix = Annotated[bool, typer.Option("--mix", help="Mix cell keys before noise is 
 Rescale = Annotated[
     bool,
     typer.Option(
-        "--rescale", help="Fit the perturbation table to another number of cell keys. This changes the law of the noise; the card says so."
+        "--rescale",
+        help="Fit the perturbation table to another number of cell keys. This changes the law of the noise; the new delta is printed.",
     ),
 ]
 OtherNoise = Annotated[

@@ -177,7 +177,7 @@ def plan(
     if as_json:
         fields = fields if found is None else {"allocation": found.to_fields(), **fields}
         fields["warnings"] = [*fields["warnings"], *(warning.to_dict() for warning in more)]
-        fields |= {"allow_exposed": run.allow_exposed, "price": said and said.to_fields()}
+        fields |= {"allow_exposed": run.allow_exposed, "price": said and said.to_fields(), "missing": run.missing_secret()}
         if refused is not None:
             raise WouldBeRefused(refused, details=fields)
         print(json.dumps(fields, indent=2))
@@ -187,9 +187,11 @@ def plan(
     print(*(f"WARNING    {warning.text}" for warning in more), text, sep="\n")
     if said is not None:
         print(f"Price      {price_sentences(said)}")
+    if (missing := run.missing_secret()) is not None:
+        print(f"Missing    {missing} The release is refused without it.")
     if (line := to_acknowledge_sentence(made.exposure.to_acknowledge, run.allow_exposed)) is not None:
         print(f"To write   {line}")
-    elif found is None and (said is None or said.problem is None):  # nothing stands in its way
+    elif missing is None and found is None and (said is None or said.problem is None):  # nothing stands in its way
         again = ["--resume"] if said is not None and said.begun else []
         print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *again)}")
     if refused is not None:

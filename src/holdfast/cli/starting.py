@@ -50,7 +50,17 @@ def init(
 ) -> None:
     """Write a commented run file for a table. Asks on a terminal for what no option says. Warns of rows that add up others."""
     from holdfast.runfiles.schema import BESIDE
-    from holdfast.runfiles.starting import TOTAL, Choices, column_names, hidden_totals, likely_cells, likely_count, likely_id, start
+    from holdfast.runfiles.starting import (
+        TOTAL,
+        Choices,
+        column_names,
+        hidden_totals,
+        likely_cells,
+        likely_count,
+        likely_id,
+        named_totals,
+        start,
+    )
     from holdfast.tables.declarations import checked_protect
     from holdfast.wording import starting as questions
     from holdfast.wording.budget import plural
@@ -82,6 +92,8 @@ def init(
         release_id=release_id or ask.text(questions.WHICH_ID, likely_id(table)),
     )
     beside = BESIDE if start(table, chosen, output, schema=schema) else None
+    for column, codes in named_totals(table, chosen.cells).items() if counts is None else ():
+        print(f"holdfast: Warning: {questions.named_like_totals(column, codes)}", file=sys.stderr)
     for column, code in hidden_totals(table, chosen):
         print(f"holdfast: Warning: {questions.looks_like_totals(column, code)}", file=sys.stderr)
     if as_json:

@@ -88,13 +88,14 @@ def _nothing() -> None:
 
 def _leave_mark() -> bool:
     """Leave the mark of the message. False if there is one: an earlier process gave it."""
+    place = _nothing._cache.cache_path  # None where loops are compiled in memory
     try:
-        folder = Path(_nothing._cache.cache_path)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).touch(exist_ok=False)
+        if place is not None:
+            Path(place).mkdir(parents=True, exist_ok=True)
+            (Path(place) / MARK).touch(exist_ok=False)
     except FileExistsError:
         return False
-    except (AttributeError, OSError):  # no folder, or none that can be written
+    except OSError:  # a folder that cannot be written
         pass
     return True
 

@@ -34,9 +34,14 @@ from holdfast.errors import BudgetExceeded, LedgerProblem, NoGrant, WrongState
 from holdfast.exact.formatting import format_amount
 from holdfast.ledger.chain import BEFORE, Event, read_head, states_in
 from holdfast.ledger.releases import Overlaps, ReleaseFacts, Reservation
-from holdfast.ledger.units import EXAMPLE, Units
+from holdfast.ledger.units import EXAMPLE, ProtectedUnits
 from holdfast.ledger.values import UNCOUNTED, Balance, Charge, Currency, Grant, State, TakenBack, largest_rho, name_of, text_of
 from holdfast.privacy.conversions import zcdp_epsilon
+
+ONE_CHANGE = (
+    "the sensitivity of its query matrix holds for one change that leaves the kept invariants as they are, and several changes may "
+    "leave them so though none alone does"
+)
 
 
 class Account:
@@ -49,7 +54,7 @@ class Account:
         """Grants that were taken back. An account that has some, and no grant, takes no release: its limit is nothing, not none."""
         self.opened: str | None = None
         """What an account protects that was opened without a limit."""
-        self.units = Units()
+        self.units = ProtectedUnits()
         """What was declared that one protected unit contains of another."""
         self.releases: dict[int, Reservation] = {}
         """By the number of the event that reserved them."""
@@ -225,7 +230,7 @@ class Account:
             "Others have a data set of their own: dataset = ..."
         )
 
-    def check_units(self, units: Units) -> Units:
+    def check_units(self, units: ProtectedUnits) -> ProtectedUnits:
         """Return what is declared with these, or refuse units that are not related to those of the account."""
         if not self.protects:
             raise self.no_grant()
@@ -236,6 +241,8 @@ class Account:
                 f"Nothing says how many {apart[0]!r} one {self.protects[0]!r} of {self.dataset!r} has, or the other way round. Declare "
                 f"units that lie in one another, such as {EXAMPLE}."
             )
+        if alone := next((release.release_id for release in self._counting_releases() if release.facts.is_for_one_change), None):
+            raise LedgerProblem(f"The release {alone!r} of {self.dataset!r} cannot be charged to several units: {ONE_CHANGE}.")
         return both
 
     def check_grant(self, grant: Grant) -> None:
@@ -322,6 +329,12 @@ class Account:
         for unit in (self.unit_of(facts), *self._lost):
             if unit not in self.protects:  # of a lost release too: what was declared may be lost with it
                 raise self._other_unit(unit)
+        if self.units.contents and facts.is_for_one_change:
+            raise LedgerProblem(
+                f"The account of {self.dataset!r} protects {_list_units(self.protects)}, and this release cannot be charged to several "
+                f"units: {ONE_CHANGE}. Give the answers with a sensitivity that holds for every change of one {self.unit_of(facts)}, or a "
+                "data set of their own: dataset = ..."
+            )
         if facts.revision_of is not None:
             self._check_named(facts.revision_of)
         self.check_disjoint(charge, facts)
@@ -423,7 +436,7 @@ class Account:
             self.grants.append(grant)
             self._overlaps.clear()  # which unit is the account's first may be another one
         elif event.kind == "units":
-            self.units = self.check_units(Units.read(read_as(dict, event.payload["contents"])))
+            self.units = self.check_units(ProtectedUnits.read(read_as(dict, event.payload["contents"])))
             text_of(event.payload["approver"], "approver"), text_of(event.payload["reason"], "reason")
             self._overlaps.clear()
         elif event.kind == "taken-back":

@@ -43,7 +43,7 @@ from holdfast.ledger.rows import (
 )
 from holdfast.ledger.state import destroy, keep_secret, kept_secrets
 from holdfast.ledger.store import Store, place_of, tables
-from holdfast.ledger.units import Units
+from holdfast.ledger.units import ProtectedUnits
 from holdfast.ledger.values import Balance, Charge, GrantKind, State, name_of, read_grant, text_of
 from holdfast.ledger.verify import find_problems
 from holdfast.ledger.witness import Mark, Remembered, Seen, Witness, check_mark, read_mark, steps_after_restore
@@ -189,7 +189,7 @@ class Ledger:
         Guarantees:  every release, those before it too, is charged to all units [theory T231]. Nothing can be declared away again.
         """
         name, who = name_of(dataset, "dataset"), {"approver": text_of(approver, "approver"), "reason": text_of(reason, "reason")}
-        declared = Units.read(contents)
+        declared = ProtectedUnits.read(contents)
 
         def work(connection: Connection) -> Event:
             chain = self._chain(connection)

@@ -126,6 +126,15 @@ class ReleaseFacts:
         known = {name: value.to_fields() if name in parts else value for name, value in said.items() if value is not None}
         return {**self.others, **({} if self.mechanism is None else {"asked": None, "costs": None}), **known}
 
+    @property
+    def is_for_one_change(self) -> bool:
+        """Whether the charge bounds single changes that leave the invariants as they are, and nothing is known of others: the sensitivity
+        of a query matrix with invariants. Several changes may leave the invariants as they are though none alone does [theory T231].
+        """
+        if self.answers is None or (self.constraints is not None and not self.constraints):
+            return False
+        return not isinstance(self.answers, Mapping) or self.answers.get("neighbours") != "declared"
+
     def why_not_disjoint(self, charge: Charge) -> str | None:
         """Say why a release with this charge cannot be part of a declaration; None if [theory T193] covers it.
 

@@ -26,7 +26,7 @@ CONTAINERS = 2
 
 
 @dataclass(frozen=True)
-class Units:
+class ProtectedUnits:
     """How many of one protected unit another contains at most: {"household": {"person": 8}}. Checked when it is made."""
 
     contents: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Units:
             raise InvalidParameter("A unit cannot contain itself, nor what contains it. Write each pair once, the larger unit first.")
 
     @classmethod
-    def read(cls, given: object) -> Units:
+    def read(cls, given: object) -> ProtectedUnits:
         """Read a mapping, or its text as TOML; InvalidParameter for anything else."""
         try:
             contents = tomllib.loads(given) if isinstance(given, str) else given
@@ -57,13 +57,13 @@ class Units:
             raise InvalidParameter(f"Units are declared as what one contains of another: {EXAMPLE}. Got something else.")
         return cls({container: dict(members) for container, members in contents.items()})
 
-    def and_also(self, other: Units) -> Units:
+    def and_also(self, other: ProtectedUnits) -> ProtectedUnits:
         """Return both together. A number that is there stays: spending was limited by it."""
         for container, member, number in other._pairs:
             if (known := self.contents.get(container, {}).get(member, number)) != number:
                 raise InvalidParameter(f"It was declared that a {container} contains at most {known} {member}; that stays. Got {number}.")
         names = dict.fromkeys([*self.contents, *other.contents])
-        both = Units({one: {**self.contents.get(one, {}), **other.contents.get(one, {})} for one in names})
+        both = ProtectedUnits({one: {**self.contents.get(one, {}), **other.contents.get(one, {})} for one in names})
         for unit, others in self._changes.items():
             if less := next((one for one, times in others.items() if both._changes[unit][one] < times), None):
                 raise InvalidParameter(

@@ -162,10 +162,10 @@ class Conditional(Mechanism):
         given = compile_inequalities(facts, self.lower, self.upper, self.rows)
         check_possible(given, facts.lattice.universe, facts.lattice.kept, facts.published_totals)
         if converted.rho is not None:
-            made, whole = promise(facts, "zcdp", "l2", asked=self.asked, rho=converted.rho), converted.rho
+            made, whole = promise(facts, "zcdp", "l2", rho=converted.rho), converted.rho
         else:
             assert converted.epsilon is not None
-            made, whole = promise(facts, "pure", "l1", asked=self.asked, epsilon=converted.epsilon), converted.epsilon
+            made, whole = promise(facts, "pure", "l1", epsilon=converted.epsilon), converted.epsilon
         if not given.any:  # conditioning on equalities alone is the generalized law
             target = L1Laplace(whole) if converted.rho is None else Gaussian(1 / (2 * whole))
             return Channel(facts, target, replace(made, conditioning=Conditioning(whole, Fraction(0), "equalities")))

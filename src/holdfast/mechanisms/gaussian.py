@@ -192,13 +192,13 @@ class GeneralizedGaussian(ChainMechanism):
         converted = self.for_distance(facts.records)
         if converted.levels is not None:
             assert converted.rho is not None
-            return level_channel(facts, converted.rho, converted.levels, self.asked)
+            return level_channel(facts, converted.rho, converted.levels)
         sigma_squared = converted._variance(facts.lattice)
         rho = converted.rho if converted.rho is not None else 1 / (2 * sigma_squared)
         if converted.epsilon is None or converted.delta is None:
-            guarantee = promise(facts, "zcdp", "l2", asked=self.asked, rho=rho)
+            guarantee = promise(facts, "zcdp", "l2", rho=rho)
         else:
-            guarantee = promise(facts, "approximate", "l2", asked=self.asked, epsilon=converted.epsilon, delta=converted.delta, rho=rho)
+            guarantee = promise(facts, "approximate", "l2", epsilon=converted.epsilon, delta=converted.delta, rho=rho)
         return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
 
     def _variance(self, lattice: Lattice) -> Fraction:

@@ -103,7 +103,7 @@ class GeneralizedLaplace(ChainMechanism):
     def make_channel(self, facts: Facts) -> Channel:
         epsilon = self.for_distance(facts.records).epsilon
         target = _TARGETS[self.norm](epsilon)
-        return Channel(facts, target, promise(facts, "pure", self.norm, asked=self.asked, epsilon=epsilon), self.request)
+        return Channel(facts, target, promise(facts, "pure", self.norm, epsilon=epsilon), self.request)
 
 
 def below_root(square: Fraction) -> Fraction:
@@ -143,4 +143,4 @@ class RoundedProjection(Mechanism):
 
     def make_channel(self, facts: Facts) -> Channel:
         epsilon = self.for_distance(facts.records).epsilon
-        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", asked=self.asked, epsilon=epsilon))
+        return Channel(facts, Rounded(epsilon), promise(facts, "pure", "l1", epsilon=epsilon))

@@ -25,7 +25,6 @@ from holdfast.laws import LevelGaussian
 from holdfast.mechanisms.keys import EXACT, GOT, FloatText, InvalidKey, Key, declare_shape
 from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy.level_secrets import Measured, person_distance, smallest_distance
-from holdfast.privacy.parameters import Asked
 
 _ROW = 'level = "county", margin = ["sex", "age"], share = "1/4"'
 
@@ -186,7 +185,7 @@ def read_rows(key: Key, raw: object) -> Shares:
         raise InvalidKey(key.name, str(problem)) from None
 
 
-def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | None) -> Channel:
+def level_channel(facts: Facts, rho: Fraction, shares: Shares) -> Channel:
     """The channel of a Gaussian with these shares; refuses what does not fit the table."""
     if facts.lattice.universe is None or facts.lattice.kept is None:
         raise InvalidParameter("levels name columns and levels of a table. A lattice of a matrix alone has none: leave levels out.")
@@ -194,7 +193,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares, asked: Asked | No
     measured = _measured_margins(facts, shares, found, kept)
     facts, found, axes = _without_zeros(facts, found)
     kept = tuple(frozenset(narrow_mask(mask, axes) for mask in family) for family in kept)
-    plain = promise(facts, "zcdp", "l2", asked=asked, rho=rho)
+    plain = promise(facts, "zcdp", "l2", rho=rho)
     depth, measured = found.depth, _narrowed_shares(measured, kept, axes)
     whole = Units(found.tree, found.lengths, tuple(tuple(sorted(family)) for family in kept))
     heights = tuple((depth - level, mask, share) for level, mask, share in measured)

@@ -117,11 +117,15 @@ class Mechanism(ABC):
 
     @abstractmethod
     def make_channel(self, facts: Facts) -> Channel:
-        """What the mechanism does to these facts: pure and cheap. `channel` calls it, with `per` resolved by `for_facts`."""
+        """What the mechanism does to these facts: pure and cheap. `channel` calls it, with `per` resolved by `for_facts`, and adds
+        the request to its guarantee.
+        """
 
     def channel(self, facts: Facts) -> Channel:
         """What the mechanism does to these facts. Samplers are chosen later, by `channels.choose_samplers`."""
-        return self.for_facts(facts).make_channel(facts)
+        own = self.for_facts(facts)
+        made = own.make_channel(facts)
+        return replace(made, guarantee=replace(made.guarantee, asked=own.asked))
 
     def for_facts(self, facts: Facts) -> Self:
         """The mechanism with `per` naming what these facts protect, or "distance".
@@ -148,7 +152,7 @@ class Mechanism(ABC):
 
     @property
     def asked(self) -> Asked | None:
-        """What was asked for: the attributes epsilon, rho, delta, sigma_squared, as far as there are any. `promise` takes it over."""
+        """What was asked for: the attributes epsilon, rho, delta, sigma_squared, as far as there are any. `channel` adds it."""
         given = {name: getattr(self, name, None) for name in ("epsilon", "rho", "delta", "sigma_squared")}
         return Asked(per=self.per if self.has_budget else None, **given) if any(given.values()) else None
 
@@ -218,11 +222,11 @@ def promise(
     epsilon: Fraction | None = None,
     rho: Fraction | None = None,
     delta: Fraction | None = None,
-    asked: Asked | None = None,
     answers: Answers | None = None,
     keyed: KeyedNoise | None = None,
 ) -> Guarantee:
-    """A guarantee of this kind and these exact parameters for each unit of distance; `asked`: the mechanism's, what it was asked for;
+    """A guarantee of this kind and these exact parameters for each unit of distance.
+
     `answers`: where the facts are of real-valued answers; `keyed`: where noise is looked up by cell keys.
     """
     lattice, norm = facts.lattice, norm_of(distance)
@@ -255,7 +259,6 @@ def promise(
         max_records=secrets.max_records,
         relation=relation,
         exposed=Exposed(kept_sums=kept_sums, cells=len(fixed), names=names),
-        asked=asked,
         answers=answers,
         keyed=keyed,
     )

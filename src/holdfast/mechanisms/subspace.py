@@ -148,7 +148,7 @@ class _Laplace(SubspaceMechanism):
     def make_channel(self, facts: Facts) -> Channel:
         answers = self.answers(facts)
         rate = self.epsilon / answers.reach
-        return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", asked=self.asked, answers=answers, epsilon=rate))
+        return Channel(facts, Rounded(rate), promise(facts, "pure", "l1", answers=answers, epsilon=rate))
 
 
 class ProjectedLaplace(_Laplace):
@@ -236,7 +236,7 @@ class _Gaussian(SubspaceMechanism):
             assert self.epsilon is not None
             assert self.delta is not None
             sigma_squared = pair_sigma_squared(self.epsilon, self.delta, distance_squared=answers.reach)
-        made = promise(facts, "zcdp", "l2", asked=self.asked, answers=answers, rho=1 / (2 * sigma_squared))
+        made = promise(facts, "zcdp", "l2", answers=answers, rho=1 / (2 * sigma_squared))
         return Channel(facts, Gaussian(sigma_squared), made)
 
 

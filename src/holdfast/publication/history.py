@@ -61,7 +61,6 @@ def public_facts(
         asked=plan.guarantee.asked,
         max_records=own.max_records,
         universe=universe_facts(own.universe),
-        constraints=own.definitions,
         costs=Costs.of(plan.guarantee) if own.measure.whole and plan.guarantee.status != "estimated" else None,
         exposed=release_exposure(plan, before, name).to_fields(),
         stream_version=STREAM_VERSION,
@@ -70,13 +69,14 @@ def public_facts(
 
 
 def charge_facts(own: Facts, guarantee: Guarantee, disjoint: Disjoint | None, revision_of: str | None) -> ReleaseFacts:
-    """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, declared disjoint from what, a
-    revision of what.
+    """The facts that decide how a charge counts beside others: for whom, for which distance, of answers, with which invariants, declared
+    disjoint from what, a revision of what.
     """
     return ReleaseFacts(
         protect=own.protected,
         distance=guarantee.distance.name,
         answers=None if guarantee.answers is None else guarantee.answers.to_fields(),
+        constraints=own.definitions,
         disjoint=disjoint,
         revision_of=revision_of,
     )

@@ -263,9 +263,10 @@ class Plan:
         if self.deviations is None or not self.drawing.channel.target.publishes_cells:
             return ()
         noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)
-        known = np.sort(noisy[~np.isnan(noisy)]) / self.step
-        typical = float(known[(len(known) - 1) // 2]) if len(known) else None
-        return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis)
+        least = np.sort(np.nan_to_num(noisy)) / self.step  # no number where no draw had any noise
+        typical = float(least[(len(least) - 1) // 2]) if len(least) else None
+        rough = self.covariance is not None and bool((self.covariance.rough() | self.covariance.unseen()).any())
+        return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis, is_rough=rough)
 
     def to_fields(self) -> dict[str, Any]:
         """The same as plain values, for `--json`."""

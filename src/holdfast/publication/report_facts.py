@@ -27,7 +27,7 @@ from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Level, Sums, deviations_of, level_title, levels_of, margins_of, sums_of
+from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, sums_of
 from holdfast.report.figures.facts import (
     LIMITS,
     AreasFacts,
@@ -138,17 +138,14 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 
 def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     """The standard deviations of every level, in short."""
-    return tuple(_spread(level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
+    return tuple(_spread(plan, level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
 
 
-def spread(sums: Sums) -> SpreadFacts:
-    """The same of sums."""
-    return _spread(sums.title, sums.deviations)
-
-
-def _spread(title: str, found: Floats) -> SpreadFacts:
+def _spread(plan: Plan, title: str, found: Floats) -> SpreadFacts:
     known = np.sort(found[~np.isnan(found)])
     low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+    if plan.expected_error.basis == "upper bound":  # the caption says that they are proved bounds
+        low, middle, high = (None if value is None else round_figure(value, 3, is_bound=True) for value in (low, middle, high))
     return SpreadFacts(title, len(found), low, middle, high, looked_at=len(known))
 
 
@@ -158,7 +155,7 @@ def level_spread(found: LevelError) -> SpreadFacts:
     return SpreadFacts(found.level, found.units, low, middle, high, looked_at=found.units, margin=found.margin)
 
 
-def shares(sums: Sums) -> SharesFacts | None:
+def shares(sums: LevelSums) -> SharesFacts | None:
     """How many sums of a level are how uncertain; None where not all standard deviations are known."""
     if np.isnan(sums.deviations).any():
         return None
@@ -170,7 +167,7 @@ def shares(sums: Sums) -> SharesFacts | None:
     return SharesFacts(sums.title, int(np.count_nonzero(~noisy)), classes)
 
 
-def sizes(sums: Sums, whole: bool) -> Sizes | None:
+def sizes(sums: LevelSums, whole: bool) -> Sizes | None:
     """Standard deviation against size; None where no positive number has noise of a known size. `whole`: of counts."""
     known = ~np.isnan(sums.deviations) & (sums.deviations > 0)
     drawn = known & (sums.values > 0)
@@ -200,7 +197,7 @@ def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
     return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
 
 
-def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranked:
+def rank_sums(plan: Plan, table: PublishedTable, sums: LevelSums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
     order = np.argsort(-sums.values, kind="stable")[:most].tolist()
     ends, kind = _ends(plan, table, sums, order)
@@ -208,7 +205,7 @@ def rank_sums(plan: Plan, table: PublishedTable, sums: Sums, most: int) -> Ranke
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
 
 
-def _ends(plan: Plan, table: PublishedTable, sums: Sums, units: Sequence[int]) -> tuple[list[Ends], str]:
+def _ends(plan: Plan, table: PublishedTable, sums: LevelSums, units: Sequence[int]) -> tuple[list[Ends], str]:
     """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
     found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
     if found is not None:
@@ -308,7 +305,7 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
     heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
-        levels=tuple(map(spread, sums)) if plan.covariance is not None and len(sums) > 2 else (),
+        levels=_level_spreads(plan, sums) if plan.covariance is not None and len(sums) > 2 else (),
         margins=_some(margin_spreads(plan)),
         relative=tuple(relative_shares(sums)),
         sizes=sizes(sums[-1], table.measure.whole),
@@ -319,6 +316,10 @@ def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = N
         noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )
+
+
+def _level_spreads(plan: Plan, sums: Iterable[LevelSums]) -> tuple[SpreadFacts, ...]:
+    return tuple(_spread(plan, found.title, found.deviations) for found in sums)
 
 
 def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
@@ -337,7 +338,7 @@ def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
     return spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
 
 
-def relative_shares(sums: Sequence[Sums]) -> list[SharesFacts]:
+def relative_shares(sums: Sequence[LevelSums]) -> list[SharesFacts]:
     """Shares of every level below the whole table, without those whose standard deviations are not all known."""
     found = map(shares, sums[1:] or sums)
     return [shares for shares in found if shares is not None]

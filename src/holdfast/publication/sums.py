@@ -52,7 +52,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class LevelSums:
     """The published sums of a level, in the order of their units; standard deviations that are not known are no numbers (nan)."""
 
     level: Level
@@ -163,21 +163,21 @@ def _first_noisy(plan: Plan) -> Level:
     return levels[-1]
 
 
-def sums_of(plan: Plan, table: PublishedTable, level: Level) -> Sums:
+def sums_of(plan: Plan, table: PublishedTable, level: Level) -> LevelSums:
     """Refused where the table has cells that are not published."""
     if not table.published.all():
         raise InvalidParameter("This release leaves counts out: there are no sums of all counts to draw.")
     unit_of = unit_numbers(plan.facts.universe, level)
     totals = np.zeros(int(unit_of.max()) + 1, dtype=np.int64)
     np.add.at(totals, unit_of, table.counts)
-    return Sums(level, plan.facts.universe, unit_of, table.measure.floats(totals), deviations_of(plan, level))
+    return LevelSums(level, plan.facts.universe, unit_of, table.measure.floats(totals), deviations_of(plan, level))
 
 
-def names_of(plan: Plan, level: Level) -> Sums:
+def names_of(plan: Plan, level: Level) -> LevelSums:
     """The units of a level before there are numbers: all 0."""
     unit_of = unit_numbers(plan.facts.universe, level)
     nothing = np.zeros(int(unit_of.max()) + 1)
-    return Sums(level, plan.facts.universe, unit_of, nothing, nothing)
+    return LevelSums(level, plan.facts.universe, unit_of, nothing, nothing)
 
 
 def unit_numbers(universe: Universe, level: Level) -> Ints:

@@ -17,7 +17,7 @@ from holdfast.card.card import Card, LevelSpread
 from holdfast.card.parts import CostInfo, GuaranteeInfo, Settings, measure_of
 from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say, capital, join, name, tag, text
-from holdfast.wording.errors import has_long_tails
+from holdfast.wording.errors import has_long_tails, leaves_cells_out
 
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
@@ -55,7 +55,7 @@ def list_tells(card: Card) -> Markup | None:
 
 def is_suppressed(card: Card) -> bool:
     """Whether counts are left out instead of noised."""
-    return card.mechanism.name == "suppression"
+    return leaves_cells_out(card.mechanism.name)
 
 
 def is_keyed(card: Card) -> bool:

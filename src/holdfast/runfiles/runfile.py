@@ -46,6 +46,7 @@ from holdfast.tables.databases import is_url
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
 from holdfast.tables.measure import AnswerGrid, reads_bits
 from holdfast.tables.readers import is_table_name, open_source, read_codes, source_name
+from holdfast.tables.sampling import read_sample_key
 from holdfast.tables.text_files import Reading
 from holdfast.wording.answers import for_answers_only, for_counts_only
 from holdfast.wording.budget import who
@@ -142,6 +143,16 @@ class Run:
         if self._table.labels:
             made = replace(made, universe=made.universe.with_labels(self._labels(made.universe)))
         return made if self._answer is None else replace(made, measure=self._grid(self._answer, made.universe))
+
+    def missing_secret(self) -> str | None:
+        """What a release will need to sample records and does not find here; None where nothing is missing. No secret is kept."""
+        if not isinstance(self._table, TableSection) or self._table.over != "sample":
+            return None
+        try:
+            read_sample_key(None if self._table.sample_key is None else self._at(self._table.sample_key))
+        except HoldfastError as error:
+            return str(error)
+        return None
 
     def _grid(self, said: AnswerSection, cells: Universe) -> AnswerGrid:
         """The grid of the answers, from what the file says: no answer is looked at."""

@@ -117,7 +117,7 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
     if not chosen.cells:
         raise InvalidParameter("A table needs at least one column of codes.", field="cells")
     gaussian = chosen.rho is not None
-    totals = {} if chosen.count is None else named_totals(source, chosen.cells)
+    totals = named_totals(source, chosen.cells)
     budget = {"rho": chosen.rho} if chosen.rho is not None else {"epsilon": chosen.epsilon or "1"}
     return run_file_text(
         schema_line=FIRST_LINE,
@@ -125,7 +125,8 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         cells=chosen.cells,
         count=chosen.count,
         codes={
-            column: [code for code in listed if code not in totals.get(column, ())] for column, listed in _codes(source, chosen).items()
+            column: [code for code in listed if chosen.count is None or code not in totals.get(column, ())]
+            for column, listed in _codes(source, chosen).items()
         },
         totals=totals,
         protect=chosen.protect,

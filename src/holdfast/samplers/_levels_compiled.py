@@ -18,8 +18,8 @@ NEAREST_KNOWN, NEAREST = 15, 16
 STATE_SIZE = 17
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """The kind of decision that exact arithmetic has made; 0 for none."""
-# `walk` is level_sequence.Walk; `spread` and `pairs` are sequence_gaussian.Spread and Pairs. They are unpacked once for a table: an
-# attribute taken for every line would double the time of short ones. No loop makes an array, so references need no counting.
+# `walk` is level_sequence.Walk; `spread` and `pairs` are SequenceVariances and Pairs of sequence_gaussian. They are unpacked once a table:
+# an attribute taken for every line would double the time of short ones. No loop makes an array, so references need no counting.
 # Columns of a stage, and of each of its axes (`along`): STRIDES + a has the predecessor's stride along axis a of the stage.
 AXES, TABLE, UNITS, BASE = 0, 1, 2, 3
 NODES, STARTS, PARENTS, LONGEST, SUMS, STRIDE, STRIDES = 0, 1, 2, 3, 4, 5, 6

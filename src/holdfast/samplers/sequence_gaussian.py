@@ -252,7 +252,7 @@ class SequenceGaussian:
         return found
 
 
-class Spread(NamedTuple):
+class SequenceVariances(NamedTuple):
     """Variances for the compiled loop: of each stage, of each node (its share, its w / W, its class), 1 / V and 1 / (2 V) of each class;
     how near doubles decide about a cell (band, error, MOST_SIZE) and about a table.
     """
@@ -295,7 +295,7 @@ class CompiledRun:
         self._state, self._sums = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(2)
         near = (sampler.band, sampler.error, MOST_SIZE)
         keep_band = sampler.band + sampler.keep_error
-        self._spread = Spread(variances, arrays.share, arrays.ratio, arrays.step, inverse, inverse / 2, near, keep_band)
+        self._spread = SequenceVariances(variances, arrays.share, arrays.ratio, arrays.step, inverse, inverse / 2, near, keep_band)
 
     def set_sums(self, s: LevelVector, sums: Ints) -> None:
         """The sums of a kept level vector; zero unless they are set."""

@@ -139,7 +139,7 @@ class Declarations:
         if not isinstance(declared, Universe):
             with open_source(data, query, only=declared, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
                 declared = observed_cells(source, declared, allow)
-        check_over(over, id, sample_key or sample_by, record_key)
+        check_over(over, id, sample_key or sample_by, record_key, observed=universe == "observed")
         return cls(declared, count, checked_protect(protect), checked_max_records(max_records), name, over=over)
 
 
@@ -223,7 +223,7 @@ def checked_protect(protect: str) -> str:
     return protect
 
 
-def check_over(over: object, identifier: str | None, how: object, record_key: str | None) -> None:
+def check_over(over: object, identifier: str | None, how: object, record_key: str | None, *, observed: bool) -> None:
     """Refuse what does not go together with a sample of each person's records."""
     if over not in OVER:
         raise InvalidParameter(f"over must be one of {', '.join(map(repr, OVER))}. Got {over!r}.", field="over")
@@ -233,6 +233,12 @@ def check_over(over: object, identifier: str | None, how: object, record_key: st
         raise InvalidParameter(
             "over='sample' takes records with an identifier, and no record_key=: a cell's key is that of all its records. Name the column "
             "that identifies the person: id='person_number'.",
+            field="over",
+        )
+    if over == "sample" and observed:
+        raise InvalidParameter(
+            "over='sample' takes a declared universe: a list of the cells that occur would have cells whose records are left out, though "
+            "each is said to hold one. Declare the cells.",
             field="over",
         )
 

@@ -219,7 +219,7 @@ class Table(Declarations, Frames):
             raise InvalidParameter("id= is there to check max_records. Got max_records=None. Give a number, or leave id out.")
         allow = Allow(allow_similar_codes, allow_total_names)
         declared = declared_universe(cells, universe, hierarchies, allow)
-        check_over(over, id, sample_key or sample_by, record_key)
+        check_over(over, id, sample_key or sample_by, record_key, observed=universe == "observed")
         key = read_sample_key(sample_key) if over == "sample" else None
         others = RecordColumns(id, limit, record_key, key, names_list(sample_by, "sample_by"))
         with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:

@@ -61,10 +61,12 @@ def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> 
     if allow.totals or not (found := total_names(codes)):
         return
     shown = f": {list_names(found, _SHOWN, repr)}" if show else ""
-    line = f"totals = {{{column} = {found[0] if show else '...'!r}}}"
+    named = [repr(code) for code in found[:2]] + ["..."] * (len(found) > 2)
+    codes = "'...'" if not show else named[0] if len(named) == 1 else f"[{', '.join(named)}]"
+    line = f"totals = {{{column} = {codes}}}"
     raise InvalidCode(
         f"Column {column!r} has codes named like totals{shown}. Total rows are not cells: a person in them would cost more than promised. "
-        f"Declare them, and they are checked and left out: {line} under [table]. If they are "
-        "codes of cells: allow_total_names = true. In Python, from_counts has arguments of these names.",
+        f"Declare those of a table of counts, and they are checked and left out: {line} under [table]. Leave them out of records. "
+        "If they are codes of cells: allow_total_names = true. In Python, from_counts has arguments of these names.",
         details={"column": column},
     )

@@ -47,6 +47,7 @@ from holdfast.publication.publication import Folder, Publication, value_columns
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.tables import describe_tables, find_gaps
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
+from holdfast.report.page import is_suppressed
 from holdfast.tables import Table, Universe
 from holdfast.tables.counting import read_listed
 from holdfast.tables.formats import FORMATS, unmark_frame
@@ -203,7 +204,7 @@ def _say_verified(
         signed_by=None if signer is None else key,
         unchecked_key=key if signer is None else None,
         official_totals=number,
-        suppressed=_is_suppressed(card),
+        suppressed=is_suppressed(card),
         keyed=card.guarantee.keyed is not None,
         recomputed=tuple(_made_again(card, solution)),
         left=left,
@@ -558,18 +559,13 @@ def _table_problems(
 def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[str]:
     """Suppression publishes the cells that the kept totals fix, every other mechanism all of them."""
     expected = np.ones(len(published), dtype=np.bool_)
-    if _is_suppressed(card):
+    if is_suppressed(card):
         expected[:] = False
         expected[Lattice.from_kept(kept).exposed_cells] = True
     if missing := int((expected & ~published).sum()):
         yield f"{missing} counts are missing in the table"
     if surplus := int((published & ~expected).sum()):
         yield f"{surplus} counts are in the table that suppression leaves out"
-
-
-def _is_suppressed(card: Card) -> bool:
-    made = MECHANISMS.get(card.mechanism.name)
-    return made is not None and not made.publishes_cells
 
 
 def _whole(rows: Rows, published: Array) -> Array:

@@ -20,6 +20,11 @@ def has_long_tails(mechanism: str) -> bool:
     return mechanism in MECHANISMS and MECHANISMS[mechanism].has_long_tails
 
 
+def leaves_cells_out(mechanism: str) -> bool:
+    """True if the mechanism of this name is known to leave out the cells that the kept totals do not fix."""
+    return mechanism in MECHANISMS and not MECHANISMS[mechanism].publishes_cells
+
+
 _BASES = {
     "exact": "exact",
     "upper bound": "proved upper bounds",

@@ -17,7 +17,7 @@ from holdfast.exposure.facts import ReleaseExposure
 from holdfast.ledger.account import Account
 from holdfast.ledger.chain import Event
 from holdfast.ledger.releases import ReleaseFacts, Reservation
-from holdfast.ledger.units import Units
+from holdfast.ledger.units import ProtectedUnits
 from holdfast.ledger.values import Balance, Grant, PlannedCharge, TakenBack
 from holdfast.ledger.witness import Seen
 from holdfast.wording.budget import join_names, recorded_sentence
@@ -107,7 +107,7 @@ def _whose(balance: Balance, several: bool) -> str:
     return f" for one {balance.protect}" if several else ""
 
 
-def _contents(units: Units) -> str:
+def _contents(units: ProtectedUnits) -> str:
     """What was declared, such as "household = {person = 8}": a household contains at most 8 persons."""
     pairs = {one: ", ".join(f"{name} = {number}" for name, number in members.items()) for one, members in units.contents.items()}
     return clean("; ".join(f"{container} = {{{members}}}" for container, members in pairs.items())) + " (contains at most)"

@@ -45,7 +45,7 @@ def run_file_text(
     budget: Mapping[str, str],
     per: str,
 ) -> str:
-    """The file. `codes` are those of each column of cells: public, or said to be checked."""
+    """The file. `codes` are those of each column of cells: public, or said to be checked; `totals` those named like totals."""
     lines = [
         schema_line,
         "# A run file describes one release. Go through it line by line; `holdfast plan` then shows what the release would do.",
@@ -67,6 +67,7 @@ def run_file_text(
     ]
     if count is None:
         lines += [
+            *([_commented_line("table", "allow_total_names", "true", out=True)] if totals else []),
             "",
             "# The cells are all combinations of these codes, which must be public. They come from the source: add codes that nobody has,",
             "# and take out codes that nobody should know of. A long list can be in a file: county = " + _text("county-codes.csv") + ".",
@@ -106,6 +107,15 @@ def looks_like_totals(column: str, code: str) -> str:
     return (
         f"In column {column!r}, each count of {code!r} is the sum of those of the other codes. If these are total rows, write "
         f"totals = {{{_key(column)} = {_text(code)}}} under [table]: counted as cells they would break the promise."
+    )
+
+
+def named_like_totals(column: str, codes: Sequence[str]) -> str:
+    """What to do about codes of records that are named like totals: `holdfast plan` refuses them until someone decides."""
+    return (
+        f"Column {column!r} has codes named like totals: {', '.join(map(repr, codes))}. If such rows add up others, leave them out of the "
+        "source and of [table.cells]. If they are codes like others, remove the # before allow_total_names = true. Until then "
+        "the plan is refused."
     )
 
 

@@ -20,14 +20,16 @@ def budget_warnings(guarantee: Guarantee) -> tuple[WarningInfo, ...]:
     return () if said is None else (WarningInfo(kind="weak-budget", text=said),)
 
 
-def noise_warnings(deviation: float | None, noun: str, basis: str) -> tuple[WarningInfo, ...]:
+def noise_warnings(deviation: float | None, noun: str, basis: str, *, is_rough: bool = False) -> tuple[WarningInfo, ...]:
     """Return the warning about noise that is nil or nearly so: half of the cells that carry any have at most this deviation, in steps.
 
-    Noise is a whole number of steps with mean 0, so it differs from 0 with a probability of at most its variance.
+    Noise is a whole number of steps with mean 0, so it differs from 0 with a probability of at most its variance. Rough estimates of the
+    variance, 0 if no draw had any noise, name no other share than that of LITTLE_NOISE.
     """
     if deviation is None or (variance := Fraction(deviation) ** 2 * Fraction(10_001, 10_000)) > LITTLE_NOISE:  # of six digits
         return ()
-    return (WarningInfo(kind="little-noise", text=Sentences()("warnings.noise", noun=noun, share=int(100 * (1 - variance)), basis=basis)),)
+    share = int(100 * (1 - (LITTLE_NOISE if is_rough else variance)))
+    return (WarningInfo(kind="little-noise", text=Sentences()("warnings.noise", noun=noun, share=share, basis=basis)),)
 
 
 def sample_warnings(facts: Facts) -> tuple[WarningInfo, ...]:

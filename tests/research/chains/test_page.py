@@ -16,13 +16,13 @@ from holdfast.research.chains.page import (
     PLOT,
     RIGHT,
     TOP,
+    AllBlocksFacts,
     ChainsFacts,
     CurveFacts,
     MechanismFacts,
     Movement,
     RowFacts,
     TableFacts,
-    TogetherFacts,
     curve_figure,
     diagnosis_html,
 )
@@ -128,7 +128,7 @@ def facts_of(fields: dict[str, Any]) -> ChainsFacts:
     parts = {
         "table": TableFacts(**fields["table"]),
         "mechanism": MechanismFacts(**fields["mechanism"]),
-        "together": TogetherFacts(**fields["together"]),
+        "together": AllBlocksFacts(**fields["together"]),
     }
     return ChainsFacts(**{**fields, **parts, "rows": rows})
 

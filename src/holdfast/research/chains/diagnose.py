@@ -40,13 +40,13 @@ from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
 from holdfast.research.chains.diagnostics import Steps, run_slices, trace_summary
 from holdfast.research.chains.page import (
+    AllBlocksFacts,
     ChainsFacts,
     CurveFacts,
     MechanismFacts,
     Movement,
     RowFacts,
     TableFacts,
-    TogetherFacts,
     diagnosis_html,
 )
 from holdfast.samplers.table import EXACT
@@ -262,14 +262,14 @@ class Diagnosis:
             return f"Doubtful: {'; '.join(runs)} would do, but pairs at another lag took longer. See the warnings."
         return f"Chains come to their law: take {'; '.join(runs)}. This is an estimate from {self.pairs:,} pairs each."
 
-    def together(self) -> TogetherFacts:
+    def together(self) -> AllBlocksFacts:
         """The error of all blocks together, if each is drawn by a chain that was assessed with so many pairs."""
         if not self.parts:
             text = "Nothing is left for a chain: cells under no kept total are drawn independently, exactly."
-            return TogetherFacts(0, None, None, text)
+            return AllBlocksFacts(0, None, None, text)
         unknown = [part.label for part in self.parts if not any(row.part is part and row.eta is not None for row in self.rows)]
         if unknown:
-            return TogetherFacts(self.blocks, None, None, f"No bound was obtained for {'; '.join(unknown)}.")
+            return AllBlocksFacts(self.blocks, None, None, f"No bound was obtained for {'; '.join(unknown)}.")
         eta = self.blocks * confidence_factor(len(self.parts)) / self.pairs
         epsilon = _epsilon(self.mechanism)
         added = _added_delta(epsilon, eta)
@@ -286,7 +286,7 @@ class Diagnosis:
             f"eta = {format_exact(eta)} for {blocks}, from {self.pairs:,} pairs each; {tail}. A release makes as many pairs as its eta "
             "asks for."
         )
-        return TogetherFacts(self.blocks, str(eta), added, text)
+        return AllBlocksFacts(self.blocks, str(eta), added, text)
 
     @property
     def chain_facts(self) -> ChainsFacts:

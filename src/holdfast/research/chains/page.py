@@ -217,7 +217,7 @@ class RowFacts:
 
 
 @dataclass(frozen=True)
-class TogetherFacts:
+class AllBlocksFacts:
     """The error of all blocks together."""
 
     blocks: int
@@ -257,7 +257,7 @@ class ChainsFacts:
     status: str
     text: str
     verdict: str
-    together: TogetherFacts
+    together: AllBlocksFacts
     rows: tuple[RowFacts, ...]
 
 
