@@ -31,7 +31,7 @@ AGES = ["0", "1", "2", "3"]
 BY_AGE = hf.Universe.product({"zip": ["z1", "z2"], "age": AGES})
 LAPLACE = hf.GeneralizedLaplace(epsilon="1/100", per="distance")
 
-NOTHING = "No cell is fixed by the structure of the kept totals."
+NOTHING = "The structure of these kept totals alone fixes no cell."
 
 
 @pytest.fixture
