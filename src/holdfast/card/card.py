@@ -43,7 +43,8 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION: Final = "5.0"
 """5.0: what pages say first (`warnings`); every cost names its distance; cell keys (`guarantee.keyed`); how cells are exposed, alone and
-with other releases, and which are undecided; what is counted (`table.counted`), records left out (`table.over`), the step of a grid.
+with other releases, and which are undecided; what is counted (`table.counted`), records left out (`table.over`), the step of a grid;
+all tables of a release by cell keys (`release.tables`, `release.table_name`).
 4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
 a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
