@@ -413,8 +413,8 @@ def test_totals_of_a_revision_contradict(snapshot: Snapshot) -> None:
     new = published("june", universe, np.array([0, 1, 2, 3, 5, 6]), margin("x"), total(), identity(margin("y"), 0))
     found = joint_exposure([old, new])
     assert found.is_computed
-    assert found.pinned is None
-    assert found.facts.values_contradict
+    assert found.pinned is not None
+    assert found.facts.contradicting == ("may",)
     snapshot(describe(found))
 
 

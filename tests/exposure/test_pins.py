@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import holdfast as hf
+from holdfast.errors import ContradictingTotals
 from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.membership import RowSet, equal_columns
-from holdfast.exposure.pins import Sums, _bridges, _decide_classes, _frechet_bounds, _network_bounds, decide
+from holdfast.exposure.pins import Sums, _bridges, _decide_classes, _flow, _frechet_bounds, _network_bounds, decide
 from holdfast.exposure.programmes import Work, _Tableau, _tighten_rows, programme_bounds
 from holdfast.invariants.rows import compile_rows
 from holdfast.lattices import Lattice
@@ -211,6 +212,19 @@ def test_whole_numbers_pin_what_fractions_leave_open() -> None:
     found = found_for(universe, [hf.linear([[2, 2, 1]])], np.array([0, 0, 1]))
     assert found.cells.tolist() == [0, 1, 2]
     assert _decide_classes(Sums(1, (), csr_array(np.array([[2]])), np.array([2])), np.array([False]), None) is None
+
+
+def test_sums_of_many_large_totals_are_exact() -> None:
+    """16,385 totals of one cell that differ, and add up to 2^64: in 64 bits nothing would be missing, and nothing refused."""
+    rows = 2**14 + 1
+    base, more = divmod(2**64, rows)
+    totals = np.array([base + (row < more) for row in range(rows)], dtype=np.int64)
+    with pytest.raises(ContradictingTotals):
+        programme_bounds(csr_array(np.ones((rows, 1), dtype=np.int64)), totals, np.array([False]), Work())
+    four = np.arange(4)
+    whole = np.zeros(4, dtype=np.int64)
+    assert _frechet_bounds(Sums(4, [(four, np.full(4, 2**62)), (whole, whole[:1])]), four < 0) is None
+    assert _flow(four, four, np.full(4, 2**62)) is None
 
 
 def test_long_numbers_are_more_work() -> None:

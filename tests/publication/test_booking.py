@@ -92,10 +92,10 @@ class TestStepByStep:
         card = json.loads((tmp_path / "out" / "card.json").read_text())
         words = card["release"].pop("ledger_text")
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
-        nothing = dict.fromkeys(("date", "office", "approver", "signer", "disjoint"))
+        nothing = dict.fromkeys(("date", "office", "approver", "signer", "disjoint", "table_name"))
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
         said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
-        assert card["release"] == {**said, **nothing, "allow_exposed": 0}
+        assert card["release"] == {**said, **nothing, "allow_exposed": 0, "tables": []}
         assert card["software"] == held.facts.software
         assert left(tmp_path) == ["out"]
         hf.verify(tmp_path / "out")

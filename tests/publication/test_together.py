@@ -121,6 +121,48 @@ def test_values_of_earlier_releases_pin_cells_together(ledger: Ledger, tmp_path:
     hf.verify(tmp_path / "second")
 
 
+@pytest.mark.parametrize("bad_first", [True, False])
+def test_a_folder_of_other_data_does_not_switch_off_what_the_others_pin(tmp_path: Path, bad_first: bool) -> None:
+    """The folder is named; the cells that the honest one pins stay counted."""
+    line = hf.Universe.product({"cell": list("pqrs")})
+    release(None, tmp_path / "first", [hf.subset("cell", ["q", "r"])], [1, 1, 0, 0], line)
+    release(None, tmp_path / "other", [hf.total()], [5, 7, 0, 0], line)
+    beside = [hf.load(tmp_path / name) for name in (("other", "first") if bad_first else ("first", "other"))]
+    keep = [hf.total(), hf.subset("cell", ["p", "q"])]
+    made = release(None, tmp_path / "second", keep, [1, 1, 0, 0], line, beside=beside)
+    exposed = made.card.exposed
+    assert exposed.cells == 4
+    assert "The published values of 'other' contradict those of the others and were left out" in exposed.text
+    assert "values of 'first'" not in exposed.text
+    hf.verify(tmp_path / "second")
+
+
+@pytest.mark.parametrize("bad_first", [True, False])
+def test_of_folders_that_contradict_each_other_alone_those_count_that_pin_more(tmp_path: Path, bad_first: bool) -> None:
+    """{p, q} is 5 in one and 4 in the other, and this release has a total of 5: with the first, r and s are 0."""
+    line = hf.Universe.product({"cell": list("pqrs")})
+    for name, counts in (("first", [3, 2, 0, 0]), ("other", [3, 1, 0, 1])):
+        release(None, tmp_path / name, [hf.subset("cell", ["p", "q"])], counts, line)
+    beside = [hf.load(tmp_path / name) for name in (("other", "first") if bad_first else ("first", "other"))]
+    exposed = release(None, tmp_path / "second", [hf.total()], [3, 2, 0, 0], line, beside=beside).card.exposed
+    assert exposed.cells == 2
+    assert "values of 'other' contradict" in exposed.text
+    hf.verify(tmp_path / "second")
+
+
+def test_the_first_sentence_holds_where_cells_are_pinned_with_others_only(tmp_path: Path) -> None:
+    """{p, q} and the total are 5 each: together they pin r and s, and neither pins anything alone."""
+    line = hf.Universe.product({"cell": list("pqrs")})
+    release(None, tmp_path / "first", [hf.subset("cell", ["p", "q"])], [3, 2, 0, 0], line)
+    made = release(None, tmp_path / "second", [hf.total()], [3, 2, 0, 0], line, beside=[hf.load(tmp_path / "first")])
+    exposed = made.card.exposed
+    assert (exposed.cells, exposed.by_structure, exposed.by_values) == (2, 0, 0)
+    assert exposed.text.startswith("This release alone publishes no cell exactly. Together the kept totals")
+    for page in ("statement.html", "report.html"):
+        assert "No cell is published exactly" not in (tmp_path / "second" / page).read_text()
+    hf.verify(tmp_path / "second")
+
+
 def test_levels_are_joined_too(ledger: Ledger, tmp_path: Path) -> None:
     """Regions by sex, then places but one by sex: what is left of each region is one place."""
     counts = [1, 2, 3, 4, 5, 6, 7, 8]

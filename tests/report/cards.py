@@ -61,6 +61,8 @@ CARD: dict[str, Any] = {
     "schema_version": "5.0",
     "release": {
         "id": "counties-2030-v1",
+        "tables": [],
+        "table_name": None,
         "date": "2030-04-01",
         "office": "Statistical Office",
         "approver": "A. Chief, Director",

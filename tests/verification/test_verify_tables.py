@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,39 @@ def test_every_card_is_signed(tmp_path: Path) -> None:
     plain = save_tables(tmp_path / "plain")
     with pytest.raises(VerificationFailed, match="Table ages: "):
         verify(plain, signer=tmp_path / "key.pub")
+
+
+def list_again(folder: Path, names: Sequence[str]) -> None:
+    """tables.json with checksums and gaps that suit the folders, as whoever drops or renames a table would make it."""
+    made = {name: hf.load(folder / name) for name in names}
+    digests = {name: hashlib.sha256((folder / name / "card.json").read_bytes()).hexdigest() for name in made}
+    gaps = find_gaps({name: one.table for name, one in made.items()})
+    (folder / "tables.json").write_text(describe_tables(made, digests, gaps).to_json())
+
+
+def test_a_table_that_was_dropped_is_noticed(folder: Path) -> None:
+    shutil.rmtree(folder / "all")
+    list_again(folder, ["ages", "regions"])
+    with pytest.raises(VerificationFailed, match=r"tables\.json: the cards list other tables: ages, regions, all"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_table_that_was_renamed_is_noticed(folder: Path, swap: bool) -> None:
+    """To a name of its own, or two for one another."""
+    (folder / "all").rename(folder / "new")
+    if swap:
+        (folder / "regions").rename(folder / "all")
+        (folder / "new").rename(folder / "regions")
+    list_again(folder, ["ages", "regions", "all" if swap else "new"])
+    with pytest.raises(VerificationFailed, match="has the name all on its card"):
+        verify(folder)
+
+
+def test_every_card_names_all_tables(folder: Path) -> None:
+    for name in TABLES:
+        card = hf.load(folder, table=name).card
+        assert (card.release.tables, card.release.table_name) == (tuple(TABLES), name)
 
 
 def test_a_table_of_another_release_is_noticed(folder: Path, tmp_path: Path) -> None:
@@ -205,9 +238,6 @@ def test_codes_that_a_spreadsheet_would_run_are_told(tmp_path: Path, caplog: pyt
 def test_a_table_that_is_there_twice_is_noticed(folder: Path) -> None:
     """Under two names, with gaps made anew: each by itself is in order."""
     shutil.copytree(folder / "regions", folder / "again")
-    made = {name: hf.load(folder / name) for name in (*TABLES, "again")}
-    digests = {name: hashlib.sha256((folder / name / "card.json").read_bytes()).hexdigest() for name in made}
-    gaps = find_gaps({name: one.table for name, one in made.items()})
-    (folder / "tables.json").write_text(describe_tables(made, digests, gaps).to_json())
+    list_again(folder, [*TABLES, "again"])
     with pytest.raises(VerificationFailed, match="two tables share a card"):
         verify(folder)

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from holdfast.card.parts import (
+    MOST_TABLES,
     CardPart,
     Count,
     GridInfo,
@@ -42,7 +43,8 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 
 SCHEMA_VERSION: Final = "5.0"
 """5.0: what pages say first (`warnings`); every cost names its distance; cell keys (`guarantee.keyed`); how cells are exposed, alone and
-with other releases, and which are undecided; what is counted (`table.counted`), records left out (`table.over`), the step of a grid.
+with other releases, and which are undecided; what is counted (`table.counted`), records left out (`table.over`), the step of a grid;
+all tables of a release by cell keys (`release.tables`, `release.table_name`).
 4.0: what is protected is called `protect`, one unit of distance `per_distance`; parameters always say what the budget is for;
 a declaration of kept totals is a constraint, and sentences are in fields named `text`.
 3.6: releases with which this one was declared to share no person, and why.
@@ -92,6 +94,10 @@ class ReleaseInfo(CardPart):
     """Which release this is."""
 
     id: Identifier = Field(description="Identifier of the release, chosen by the office. One identifier names one release.")
+    tables: Annotated[tuple[PublicFile, ...], Strict(False), Field(max_length=MOST_TABLES)] = Field(
+        description="Names of all tables of the release, as in tables.json; empty for a release of one table."
+    )
+    table_name: PublicFile | None = Field(description="Which of these this card is of; null for a release of one table.")
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(real_date)] | None = Field(
         description="Date the office gave to the release, as year-month-day; null if it gave none. It is not read from a clock."
     )

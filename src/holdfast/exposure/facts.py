@@ -110,12 +110,13 @@ class JointFacts(Stored):
     """Whether all that is fixed was looked for. False where the search was cut, and where nothing was computed."""
     learned: tuple[LearnedTotals, ...] = ()
     pinned: tuple[NewCells, ...] | None = None
-    """Further cells that the published values pin. None: no values are known, or they contradict one another."""
+    """Further cells that the published values pin. None: no values are known."""
     open: int = 0
     """Cells of any table of which it was not decided whether the published values pin them."""
     values_missing: tuple[str, ...] = ()
     """Releases whose kept totals are not all known."""
-    values_contradict: bool = False
+    contradicting: tuple[str, ...] = ()
+    """Releases whose values contradict those of the others: they were left out of what is pinned."""
     crossed: tuple[tuple[str, ...], ...] = ()
     """Columns found in one table only, table by table, if several tables have such columns: every combination was taken as possible."""
     of_answers: bool = False

@@ -86,8 +86,7 @@ class JointExposure:
     fixed: tuple[ExposedCells, ...] | None = None
     """Per release the cells fixed by the rows themselves, whatever the values; what identities fix is left out. None: not computed."""
     pinned: tuple[ExposedCells, ...] | None = None
-    """Per release the further cells that the published values pin, counts being zero or more. None: no values are known, or they contradict
-    one another."""
+    """Per release the further cells that the published values pin, counts being zero or more. None: no values are known."""
 
     @property
     def is_computed(self) -> bool:
@@ -139,7 +138,7 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
     identities = _row_set([(side, side.place) for side in sides], len(refinement), sizes, only="identity")
     fixed = tuple(_fixed_cells(side, every, identities) for side in sides)
     values = [_values(side.release, side.kept) for side in sides]
-    pinned = _find_pinned(sides, values, refinement, fixed)
+    pinned, contradicting = _find_agreeing(sides, values, refinement, fixed)
     facts = JointFacts(
         releases=tuple(release.name for release in releases),
         fixed=_new_cells(sides, fixed),
@@ -148,7 +147,7 @@ def joint_exposure(releases: Sequence[PublishedTotals], *, same_coding: bool = F
         pinned=None if pinned is None else _new_cells(sides, pinned),
         open=0 if pinned is None else sum(len(cells.undecided) for cells in pinned),
         values_missing=_missing(sides, values),
-        values_contradict=pinned is None and _any_known(values),
+        contradicting=contradicting,
         crossed=_own_columns(sides),
     )
     return JointExposure(facts, refinement, _joint_kept(sides, refinement), fixed, pinned)
@@ -282,23 +281,41 @@ def _missing(sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]]) ->
     )
 
 
-def _any_known(values: Sequence[Sequence[Ints | None]]) -> bool:
-    return any(total is not None for given in values for total in given)
+def _find_agreeing(
+    sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]], refinement: Universe, fixed: Sequence[ExposedCells]
+) -> tuple[tuple[ExposedCells, ...] | None, tuple[str, ...]]:
+    """Per release the cells pinned, and the releases left out because their values contradict those of others. The last one counts first;
+    then those before it in the order, late or early ones first, that leaves fewer out or else pins more cells.
+    """
+    try:
+        return _find_pinned(sides, values, refinement, fixed), ()
+    except ContradictingTotals:
+        pass
+    last, tried = len(sides) - 1, []
+    for order in (range(last, -1, -1), (last, *range(last))):
+        pinned: tuple[ExposedCells, ...] | None = None
+        agreeing: list[Sequence[Ints | None]] = [[None] * len(given) for given in values]
+        left_out = []
+        for place in order:
+            more = [*agreeing[:place], values[place], *agreeing[place + 1 :]]
+            try:
+                pinned, agreeing = _find_pinned(sides, more, refinement, fixed), more
+            except ContradictingTotals:
+                left_out.append(sides[place].release.name)
+        tried.append((pinned, tuple(left_out)))
+    return min(tried, key=lambda one: (len(one[1]), -sum(len(cells.new) for cells in one[0] or ())))
 
 
 def _find_pinned(
     sides: Sequence[_Side], values: Sequence[Sequence[Ints | None]], refinement: Universe, fixed: Sequence[ExposedCells]
 ) -> tuple[ExposedCells, ...] | None:
-    """Per release the cells pinned; None where no value is known, and where the values contradict one another."""
-    if not _any_known(values):
+    """Per release the cells pinned; None where no value is known. Raise ContradictingTotals where no table has these values."""
+    if all(total is None for given in values for total in given):
         return None
-    try:
-        alone = [_valued_bounds(side.release.universe, side.kept.rows, given) for side, given in zip(sides, values, strict=True)]
-        lifted = _joint_kept(sides, refinement).rows
-        together = _valued_bounds(refinement, lifted, [total for given in values for total in given])
-        joint = [_cell_bounds(side, together, sides, values) for side in sides]
-    except ContradictingTotals:
-        return None
+    alone = [_valued_bounds(side.release.universe, side.kept.rows, given) for side, given in zip(sides, values, strict=True)]
+    lifted = _joint_kept(sides, refinement).rows
+    together = _valued_bounds(refinement, lifted, [total for given in values for total in given])
+    joint = [_cell_bounds(side, together, sides, values) for side in sides]
     out = []
     for side, own, all_bounds, cells in zip(sides, alone, joint, fixed, strict=True):
         told = np.union1d(cells.old, cells.new)

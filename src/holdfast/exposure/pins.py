@@ -153,7 +153,7 @@ def _as_matrix(sums: Sums) -> tuple[csr_array, Ints]:
 def _frechet_bounds(sums: Sums, several: Bools) -> tuple[Ints, Ints] | None:
     """The sharp bounds of every class where the sums are partitions that come off one by one; None where they do not."""
     left = _partitions(sums)
-    if not left or sum(int(totals.sum()) for _, totals in left) >= UNBOUNDED // 2:
+    if not left or sum(sum(totals.tolist()) for _, totals in left) >= UNBOUNDED // 2:
         return None
     upper = np.min([totals[group] for group, totals in left], axis=0)
     lower = np.zeros(sums.cells, dtype=np.int64)
@@ -302,7 +302,7 @@ def _flow(tail: Ints, head: Ints, supply: Ints) -> Ints | None:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
-    nodes, whole = len(supply), int(np.maximum(supply, 0).sum())
+    nodes, whole = len(supply), sum(np.maximum(supply, 0).tolist())
     if whole > MOST_FLOW:
         return None
     gives, takes, moving = np.flatnonzero(supply > 0), np.flatnonzero(supply < 0), np.flatnonzero(tail != head)

@@ -28,7 +28,9 @@ Whole: TypeAlias = NDArray[Any]
 MOST_ENTRIES = 2_000_000
 """Entries of a tableau that is begun."""
 MOST_IN_64_BITS = 2**50
-"""Entries up to which a tableau stays in 64 bits, with room for sums of its rows."""
+"""Entries up to which a tableau stays in 64 bits."""
+MOST_ADDED = 2**12
+"""Such entries that are added in 64 bits."""
 MOST_PASSES = 100
 """Times that bounds are carried through all rows: without end where they creep."""
 LONG, STEP, CELL = 16, 50, 2
@@ -141,7 +143,7 @@ def _first_corner(matrix: Ints, totals: Ints, work: Work) -> _Tableau:
     found = _Tableau(begun, [cells + row for row in range(rows)], work)
     while True:
         helpers = [row for row, cell in enumerate(found.basis) if cell >= cells]
-        missing = found.entries[helpers].sum(axis=0)
+        missing = found.entries[helpers].sum(axis=0, dtype=object if len(helpers) > MOST_ADDED else None)
         if not missing[-1]:
             break
         better = np.flatnonzero(missing[:-1] > 0)

@@ -200,7 +200,11 @@ def _release_tables(
     drawn = {name: draw(plan_release(table, kept, mechanism, None, order), table, order) for name, table in tables.items()}
     booking = begin_tables({name: made.plan for name, made in drawn.items()}, fixed, order.release_id, account)
     part = PartBooking(booking)
-    about = {name: release_info(order, made.private, booking) for name, made in drawn.items()}
+    names = tuple(drawn)
+    about = {
+        name: release_info(order, made.private, booking).model_copy(update={"tables": names, "table_name": name})
+        for name, made in drawn.items()
+    }
     return Publications({name: replace(made, about=about[name], source=part) for name, made in drawn.items()}, booking)
 
 

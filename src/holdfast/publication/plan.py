@@ -381,7 +381,7 @@ def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:
     """How many cells are published exactly and why, with a few names."""
     fixed, pinned, columns, jointly = exposure.fixed, exposure.cells_exposed_by_totals, guarantee.exposed.columns, exposure.together
     more = [] if jointly is None else [jointly.fixed, jointly.pinned]
-    text = exposed_sentences(exposure.facts(), exposure.to_acknowledge > len(fixed)) if guarantee.keyed is None else KEYED
+    text = exposed_sentences(exposure.facts(), jointly is not None) if guarantee.keyed is None else KEYED
     return ExposedInfo(
         cells=len(exposure.cells),
         by_structure=len(fixed),

@@ -77,6 +77,8 @@ def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
     """What a card says of a release that was just drawn, before it is signed and written."""
     return ReleaseInfo(
         id=order.release_id,
+        tables=(),
+        table_name=None,
         date=order.date,
         office=order.office,
         approver=order.approver,

@@ -46,6 +46,8 @@ Bools = NDArray[np.bool_]
 
 ONLY_SIGNED = (
     "release.id",
+    "release.tables",
+    "release.table_name",
     "release.date",
     "release.office",
     "release.approver",

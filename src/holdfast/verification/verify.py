@@ -161,12 +161,17 @@ def _read_set(place: Path) -> TableSet:
 
 def _set_problems(listed: TableSet, tables: Mapping[str, Publication]) -> Iterator[str]:
     """What tables.json says and its tables do not bear out."""
-    first, *others = (made.card for made in tables.values())
+    first = next(iter(tables.values())).card
     for name, made in tables.items():
         if made.plan.guarantee.keyed is None:
             yield f"{name} is not by the cell key method"
-    if any((card.release, card.mechanism.parameters) != (first.release, first.mechanism.parameters) for card in others):
-        yield f"{TABLES}: the tables are not of one release"
+        if made.card.release.table_name != name:
+            yield f"{name} has the name {made.card.release.table_name} on its card"
+        about = made.card.release.model_copy(update={"table_name": first.release.table_name})
+        if (about, made.card.mechanism.parameters) != (first.release, first.mechanism.parameters):
+            yield f"{TABLES}: {name} and {next(iter(tables))} are not of one release"
+    if first.release.tables != tuple(tables):
+        yield f"{TABLES}: the cards list other tables: {', '.join(first.release.tables)}"
     digests = {table.name: table.card for table in listed.tables}
     again = describe_tables(tables, digests, find_gaps({name: made.table for name, made in tables.items()}))
     said = listed.to_dict()

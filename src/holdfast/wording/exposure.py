@@ -85,14 +85,14 @@ def structure_sentences(facts: ExposedAlone, more: bool = False) -> str:
             f"{other} can be computed by anyone, whatever the noise."
         )
     if not out:
-        nothing = (
-            "This release alone publishes no cell exactly."
-            if more
-            else "No cell is published exactly."
-            if facts.values_known
-            else "No cell is fixed by the structure of the kept totals."
-        )
-        out.append("No cell was found that is published exactly." if facts.undecided else nothing)
+        if facts.undecided:
+            nothing = f"No cell was found that {'this release alone publishes' if more else 'is published'} exactly."
+        elif facts.values_known:
+            nothing = "This release alone publishes no cell exactly." if more else "No cell is published exactly."
+        else:
+            alone = "The structure of these kept totals alone fixes no cell."
+            nothing = alone if more else "No cell is fixed by the structure of the kept totals."
+        out.append(nothing)
     return " ".join(filter(None, (*out, undecided_sentence(facts))))
 
 

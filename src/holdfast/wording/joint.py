@@ -45,7 +45,7 @@ def why_not_sentence(why_not: WhyNot) -> str:
 
 def release_sentences(exposed: ReleaseExposure) -> list[str]:
     """First what a release exposes alone, then what it does together with those before it, as far as that is known."""
-    return [exposed_sentences(exposed.alone), *together_sentences(exposed)]
+    return [exposed_sentences(exposed.alone, exposed.together is not None or bool(exposed.left_out)), *together_sentences(exposed)]
 
 
 def together_sentences(exposed: ReleaseExposure) -> list[str]:
@@ -83,10 +83,11 @@ def _rest(facts: JointFacts) -> list[str]:
         found = _new_cells(facts.pinned, "With the values as published, counts being zero or more, they expose", "exposes")
         out += found or ["With the values as published, counts being zero or more, they expose no further cell."] * (not facts.open)
         out += [f"For {count_of(f'{facts.open:,}', 'cell')} it is not decided whether the published values expose them."] * bool(facts.open)
+    if facts.contradicting:
+        names = join_names(quote_names(facts.contradicting))
+        out.append(f"The published values of {names} contradict those of the others and were left out: were the data revised in between?")
     how = [GIVE_VALUES] if set(facts.values_missing) & set(facts.releases[:-1]) else []  # the last one's own come with its draw
-    if facts.values_contradict:
-        out.append("The published values contradict one another, so what they expose was not computed: were the data revised in between?")
-    elif facts.values_missing and facts.pinned is None:
+    if facts.values_missing and facts.pinned is None:
         out += ["Which cells the published values expose was not computed: the values were not given.", *how]
     elif facts.values_missing:
         out += [f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed.", *how]

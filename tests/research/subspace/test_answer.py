@@ -125,7 +125,7 @@ class TestEveryMechanism:
         with pytest.raises(InvalidParameter, match="has a form in floating point only, which is for research"):
             hf.answer([1.5, 2], sensitivity=1, mechanism=mechanism, ledger=None)
 
-    @pytest.mark.parametrize("argument", ["places", "on_grid", "release_id", "office", "names", "ledger", "dataset", "allow_exposed"])
+    @pytest.mark.parametrize("argument", ["step", "on_grid", "release_id", "office", "names", "ledger", "dataset", "allow_exposed"])
     def test_what_belongs_to_a_publication_is_no_argument(self, argument: str) -> None:
         assert argument in inspect.signature(hf.answer).parameters
         with pytest.raises(TypeError, match=argument):
