@@ -154,7 +154,7 @@ def test_approximate_grants_whose_rho_would_not_add_up(small: Ledger) -> None:
 )
 def test_grants_of_one_data_set_are_alike(small: Ledger, second: dict[str, Any]) -> None:
     small.grant(DATA, kind="approximate", epsilon="1", delta="1e-10", approver="a", reason="b")
-    with pytest.raises(LedgerProblem, match=r"share kind and delta|is per 'person'"):
+    with pytest.raises(LedgerProblem, match=r"share kind and delta|protects each person, not each household"):
         small.grant(DATA, approver="a", reason="b", **second)
     small.grant("elsewhere", approver="a", reason="b", **second)
 

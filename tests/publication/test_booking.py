@@ -215,9 +215,9 @@ class TestWhatIsCharged:
         assert spent(ledger) == 0
 
     def test_another_unit_is_refused(self, ledger: Ledger) -> None:
-        with pytest.raises(LedgerProblem, match="per 'person'"):
+        with pytest.raises(LedgerProblem, match="protects each person, not each household"):
             a_release(ledger, table=a_table(protect="household"))
-        with pytest.raises(LedgerProblem, match="per 'person'"):
+        with pytest.raises(LedgerProblem, match="protects each person, not each household"):
             a_release(ledger, table=a_table(max_records=None))
         assert spent(ledger) == 0
 
