@@ -217,7 +217,7 @@ class TestWhatIsCharged:
     def test_another_unit_is_refused(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerProblem, match="protects each person, not each household"):
             a_release(ledger, table=a_table(protect="household"))
-        with pytest.raises(LedgerProblem, match="protects each person, not each household"):
+        with pytest.raises(LedgerProblem, match="protects each person, not each record"):
             a_release(ledger, table=a_table(max_records=None))
         assert spent(ledger) == 0
 

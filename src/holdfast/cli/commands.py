@@ -155,9 +155,9 @@ def plan(
     from holdfast.publication.maps import check_folder_map
     from holdfast.publication.order import Order
     from holdfast.runfiles.runfile import load_run
+    from holdfast.wording.budget import limit_warnings
     from holdfast.wording.exposure import to_acknowledge_sentence
     from holdfast.wording.ledger import price_sentences
-    from holdfast.wording.warnings import limit_warnings
 
     run = load_run(run_file)
     with working("Reading the codes"):

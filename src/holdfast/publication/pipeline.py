@@ -243,7 +243,7 @@ def plan_release(
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     others = () if account is None else account.ledger.account(account.dataset).releases.values()
-    return with_earlier(made, others, order)
+    return with_earlier(made, others, order) if others or order.beside else made
 
 
 def draw(
@@ -316,7 +316,8 @@ def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundReleas
     for values in totals:
         values.setflags(write=False)
     exposure = exposure_after(plan.drawing.channel, totals, counts)
-    exposure = replace(exposure, together=find_together(plan, exposure, order.release_id, totals))
+    if plan.earlier.held or plan.earlier.beside:
+        exposure = replace(exposure, together=find_together(plan, exposure, order.release_id, totals))
     shown = None
     private = bound.subkey.is_private and not (plan.drawing.channel.needs_cell_keys and bound.table.has_test_keys)
     if not target.publishes_cells:  # only cells that the kept totals fix keep their count; nothing is drawn, so no key matters

@@ -62,7 +62,7 @@ from holdfast.wording.answers import (
     nobody_warning,
     rounded_totals_sentence,
 )
-from holdfast.wording.budget import budget_rows, counted_sentence
+from holdfast.wording.budget import budget_rows, budget_warnings, counted_sentence, noise_warnings, sample_warnings
 from holdfast.wording.cellkey import noise_sentence
 from holdfast.wording.errors import basis_phrase, error_sentences, level_lines
 from holdfast.wording.exposure import (
@@ -77,7 +77,6 @@ from holdfast.wording.exposure import (
 from holdfast.wording.guarantee import guarantee_info, promise_lines
 from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
-from holdfast.wording.warnings import budget_warnings, noise_warnings, sample_warnings
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import Publication

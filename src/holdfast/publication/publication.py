@@ -55,11 +55,10 @@ from holdfast.tables.columns import arrow_numbers, free_name
 from holdfast.tables.formats import Formulas, formula_columns, save_frame
 from holdfast.tables.frames import Frames
 from holdfast.tables.measure import COUNTS, Measure
-from holdfast.wording.budget import recorded_sentence
+from holdfast.wording.budget import key_warnings, limit_warnings, recorded_sentence
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
 from holdfast.wording.formulas import formulas_warning
-from holdfast.wording.warnings import key_warnings, limit_warnings
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
