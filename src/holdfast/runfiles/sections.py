@@ -151,9 +151,9 @@ def _sensitivity(value: object) -> Fraction:
 def _step(value: object) -> Fraction:
     """The step of a grid."""
     try:
-        return read_step(value)
+        return read_step(value, subject="")
     except InvalidParameter as error:
-        refuse(str(error).removeprefix("step "))
+        refuse(str(error))
 
 
 def _cells(value: object) -> list[str] | dict[str, list[str] | str]:

@@ -169,12 +169,12 @@ def check_flag(value: object, name: str) -> None:
         raise InvalidParameter(f"{name} must be True or False. Got {type(value).__name__}.", field=name)
 
 
-def read_step(given: object) -> Fraction:
-    """The step of a grid as an exact number; raise InvalidParameter if there is no such grid."""
+def read_step(given: object, subject: str = "step ") -> Fraction:
+    """The step of a grid as an exact number; raise InvalidParameter, which begins with the subject, if there is no such grid."""
     step = exact_value(given) if not isinstance(given, float) else None
     if step is None or step <= 0 or (decimals := decimals_of(step)) > MOST_DECIMALS or step * 10**decimals >= _MOST_UNITS:
         raise InvalidParameter(
-            f'step must be a decimal above zero as text, such as "0.01", or a fraction that is one, such as "1/1024", of at most '
+            f'{subject}must be a decimal above zero as text, such as "0.01", or a fraction that is one, such as "1/1024", of at most '
             f"{MOST_DECIMALS} decimals. Got {shorten(repr(given))}.",
             field="step",
         )
