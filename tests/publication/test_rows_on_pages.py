@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,14 @@ def test_a_large_table_has_no_longer_page(cells: int, areas: int, groups: int) -
     assert sum(len(group.rows) for group in facts.groups) <= WHOLE
     assert len(notebook_page(made)) < 20_000
     assert len(report(made)) < 200_000
+
+
+def test_a_table_of_many_columns_has_one_for_all_codes() -> None:
+    made = released(hf.Universe.product({f"column {number}": ["x", "y"][: 1 + (number < 2)] for number in range(2_000)}))
+    section = report(made).partition('<section id="table"')[2].partition("</section>")[0]
+    for page in (section, notebook_page(made)):
+        assert len(page) < 20_000
+        assert max(head.count("columnheader") for head in re.findall("<thead.*?</thead>", page, re.DOTALL)) == 3
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\ud800" not in text], ids=lambda value: ascii(value)[:30])

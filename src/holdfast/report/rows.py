@@ -12,7 +12,7 @@ from markupsafe import Markup
 from holdfast.card.card import Card
 from holdfast.report.figures.facts import Row, RowGroup, RowsFacts
 from holdfast.report.frame import MAX_NAME, PageSection, Say, join, name, paragraph, shorten_name, table, tag
-from holdfast.report.page import noun, nouns, say_of
+from holdfast.report.page import SHOWN_COLUMNS, noun, nouns, say_of
 from holdfast.wording.figures import deviation_text
 
 
@@ -51,8 +51,12 @@ def rows_table(
 ) -> Markup:
     """The rows as a table; what no row has is left out. `what`: "count" or "value"; `is_planned`: there are no numbers yet."""
     every = (*facts.rows, *(row for group in facts.groups for row in group.rows))
-    header = [shorten_name(column, MAX_NAME) for column in facts.columns]
-    columns: list[list[str]] = [[name(row.codes[place]) for row in rows] for place in range(len(header))]
+    names, codes = [facts.columns], [row.codes for row in rows]
+    if len(facts.columns) > SHOWN_COLUMNS:  # more would not stand side by side
+        names, codes = ([(", ".join(parts),) for parts in parts_of_rows] for parts_of_rows in (names, codes))
+    header = [shorten_name(column, MAX_NAME) for column in names[0]]
+    columns: list[list[str]] = [[name(row[place]) for row in codes] for place in range(len(header))]
+    first = len(header)
     if not is_planned:
         header.append(say.plain("figures.published", **say.plain.nouns(what)))
         columns.append([say("report.rows_none") if row.value is None else f"{Decimal(row.value):,f}" for row in rows])
@@ -62,4 +66,4 @@ def rows_table(
     if any(row.exposed for row in every):
         header.append(say.plain("report.rows_exposed"))
         columns.append([say("report.rows_yes") if row.exposed else "" for row in rows])
-    return table(caption, header, zip(*columns, strict=True), frozenset(range(len(facts.columns), len(header))))
+    return table(caption, header, zip(*columns, strict=True), frozenset(range(first, len(header))))
