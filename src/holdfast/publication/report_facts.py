@@ -312,7 +312,7 @@ MOST_GROUPS = 60
 def table_rows(plan: Plan, table: PublishedTable) -> RowsFacts:
     """The first rows, and all rows of a table that is short; of another the first of every group."""
     universe = plan.facts.universe
-    candidates = (*levels_of(plan)[1:-1], *(Level(column, (column,)) for column in universe.columns))
+    candidates = (*reversed(levels_of(plan)[1:-1]), *(Level(column, (column,)) for column in universe.columns))
     level = next((level for level in candidates if 1 < len(names_of(plan, level).values) <= MOST_GROUPS), None)
     if len(table) <= WHOLE or level is None:
         return rows_facts(universe, published_rows(table), groups=(RowGroup("", published_rows(table, WHOLE), len(table)),))

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from holdfast.card.card import Card, LevelSpread
-from holdfast.card.parts import CostInfo, GuaranteeInfo, Settings, measure_of
+from holdfast.card.parts import AskedInfo, CostInfo, GuaranteeInfo, Settings, measure_of
 from holdfast.exact.formatting import format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say, capital, join, name, tag, text
 from holdfast.wording import figures
@@ -292,12 +292,27 @@ def distance_text(card: Card) -> Markup:
     return say_of(card)(f"{which}{'_squared' if guarantee.squared else ''}", norm=guarantee.distance)
 
 
+def asked_note(card: Card, asked: AskedInfo) -> Markup:
+    """What the budget was asked for."""
+    say = say_of(card)
+    if asked.is_for_protected:
+        return say("statement.asked_person", protected=card.guarantee.protect)
+    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance_text(card))
+
+
+def asked_numbers(asked: AskedInfo) -> str:
+    """The budget as it was asked for: "epsilon 1, delta 1e-6"."""
+    return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in asked.parameters.items())
+
+
 def cost_rows(card: Card) -> list[tuple[str, str]]:
     """The promise in numbers: the budget as requested, then one person, one unit of distance and the smallest secret where these differ."""
     guarantee, say = card.guarantee, say_of(card)
     protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     one = say("page.cost_one", protected=protected)
-    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), asked.text)]
+    rows: list[tuple[str, str]] = []
+    if asked is not None:
+        rows.append((say("page.cost_asked"), join(asked_numbers(asked), " ", asked_note(card, asked))))
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:
