@@ -315,9 +315,8 @@ def table_rows(plan: Plan, table: PublishedTable) -> RowsFacts:
     candidates = (*reversed(levels_of(plan)[1:-1]), *(Level(column, (column,)) for column in universe.columns))
     level = next((level for level in candidates if 1 < len(names_of(plan, level).values) <= MOST_GROUPS), None)
     if len(table) <= WHOLE or level is None:
-        return rows_facts(
-            universe, published_rows(table), groups=(RowGroup("", published_rows(table, np.arange(min(WHOLE, len(table)))), len(table)),)
-        )
+        whole = RowGroup("", published_rows(table, np.arange(min(WHOLE, len(table)))), len(table))
+        return rows_facts(universe, published_rows(table), (whole,))
     units = names_of(plan, level)
     order, sizes = np.argsort(units.unit_of, kind="stable"), np.bincount(units.unit_of)
     ends, most = np.cumsum(sizes), WHOLE // len(sizes)
