@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -34,6 +34,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.shapes.general import announce
+from holdfast.lattices.shapes.merging import merge_axes
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
 from holdfast.randomness import Words
 from holdfast.samplers.choice import (
@@ -51,7 +52,7 @@ from holdfast.samplers.choice import (
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Signed
+from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Reordered, Signed
 
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
@@ -160,8 +161,11 @@ def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
 def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
     from holdfast.samplers.tree_gaussian import TreeGaussian
 
-    make = lambda: TreeGaussian(shape.tree, shape.lengths, shape.families, target.weights(shape))  # noqa: E731
-    return affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    merged = merge_axes(shape, target.measured)
+    own, weights = merged.shape, replace(target, measured=merged.measured).weights(merged.shape)
+    make = lambda: TreeGaussian(own.tree, own.lengths, own.families, weights, merged.chains)  # noqa: E731
+    choice = affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    return choice if merged.place_of is None else replace(choice, sampler=Reordered(choice.noise, merged.place_of))
 
 
 def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
