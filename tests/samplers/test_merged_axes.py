@@ -20,7 +20,7 @@ from holdfast.lattices.trees import Tree
 from holdfast.laws import LevelGaussian
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import sequence_gaussian
-from holdfast.samplers.table import choose
+from holdfast.samplers.table import choose, steps_of
 from holdfast.samplers.theta import log_theta3
 from holdfast.samplers.tree_gaussian import TreeGaussian
 from holdfast.testing import check_fit_categories
@@ -192,3 +192,4 @@ def test_a_redistricting_table_takes_about_one_try_at_its_full_budget() -> None:
     assert (merged.shape.lengths, merged.chains) == ((126, 16), (2,))
     assert excess(merged_sampler(merged, target.rho)) < 0.002
     assert choose(shape, target).noise.expected_tries < 1.002
+    assert steps_of(shape, target).kappa < Fraction(1, 1000)  # the price of the sequential law
