@@ -36,7 +36,7 @@ from holdfast.card.parts import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
 from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
-from holdfast.channels.covariance import Covariance, covariance_of
+from holdfast.channels.covariance import ROUGH_DIGITS, Covariance, covariance_of
 from holdfast.channels.drawing import BlockGroup, drawing_without_zeros, leaves_zeros_out
 from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
 from holdfast.display import count_of, html_table, shorten
@@ -146,15 +146,16 @@ class Plan:
 
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:
-        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine, and two where it is a rough
+        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine, and three where it is a rough
         estimate; None where it depends on the data, no number where it was not estimated, or where noise is so rare that no draw had any.
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
         is_bound = self.covariance.cell_basis == "upper bound"
-        two, six = (np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which] for digits in (2, 6))
-        rounded = np.where(self.covariance.rough(), two, six)
+        deviations = [[round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances] for digits in (ROUGH_DIGITS, 6)]
+        few, six = (np.array(found)[which] for found in deviations)
+        rounded = np.where(self.covariance.rough(), few, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False
         rounded[unseen] = math.nan
@@ -163,7 +164,7 @@ class Plan:
     @property
     def sum_digits(self) -> int:
         """Digits shown of the standard deviation of a sum of cells."""
-        return 2 if self.covariance is not None and self.covariance.sums_are_rough else 6
+        return ROUGH_DIGITS if self.covariance is not None and self.covariance.sums_are_rough else 6
 
     @property
     def step(self) -> float:
@@ -212,7 +213,8 @@ class Plan:
             rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
             deviation = max(largest, 0.0) ** 0.5 * self.step
-            yield column, None if math.isnan(largest) else float(f"{deviation:.2g}") if self.sum_digits == 2 else deviation
+            is_rough = self.sum_digits == ROUGH_DIGITS
+            yield column, None if math.isnan(largest) else round_figure(deviation, ROUGH_DIGITS, is_bound=False) if is_rough else deviation
 
     def _sums_looked_at(self, sums: int) -> int:
         return max(1, min(sums, MAX_MARGIN_CODES, MARGIN_WORK // len(self.facts.universe)))

@@ -48,7 +48,7 @@ def error_sentences(
 ) -> str:
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
     estimated. `noun`: what is released; `rounded`: after it was brought to a grid; `kept`: whether there are kept totals; `rough`: of an
-    estimate with two digits.
+    estimate with few digits.
     """
     exact = " Kept totals have no error." if kept else ""
     if basis == "estimated" and not largest:
@@ -83,7 +83,7 @@ def error_sentences(
 
 def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     """How the standard deviations were found, and one standard error of an estimate."""
-    off = f", standard error {float(f'{100 * error:.1g}'):g} %" if basis == "estimated" and 0 < error < 1 else ""
+    off = f", standard error {round_figure(100 * error, 2, is_bound=True):g} %" if basis == "estimated" and 0 < error < 1 else ""
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 
