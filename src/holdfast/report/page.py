@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from holdfast.card.card import Card, LevelSpread
-from holdfast.card.parts import AskedInfo, CostInfo, GuaranteeInfo, Settings, measure_of
+from holdfast.card.parts import CostInfo, GuaranteeInfo, Settings, measure_of
 from holdfast.exact.formatting import format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say, capital, join, name, tag, text
 from holdfast.wording import figures
@@ -285,24 +285,12 @@ def sentences(said: Iterable[str | None]) -> Markup:
     return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
 
 
-def distance_text(card: Card) -> Markup:
-    """The distance in which the promise is stated, squared where it is."""
+def distance_text(card: Card, is_squared: bool | None = None) -> Markup:
+    """The distance in which the promise is stated, squared where it is; or where a budget was requested so."""
     guarantee = card.guarantee
     which = "page.levels_distance" if guarantee.distance == "levels" else "page.distance"
-    return say_of(card)(f"{which}{'_squared' if guarantee.squared else ''}", norm=guarantee.distance)
-
-
-def asked_note(card: Card, asked: AskedInfo) -> Markup:
-    """What the budget was asked for."""
-    say = say_of(card)
-    if asked.is_for_protected:
-        return say("statement.asked_person", protected=card.guarantee.protect)
-    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance_text(card))
-
-
-def asked_numbers(asked: AskedInfo) -> str:
-    """The budget as it was asked for: "epsilon 1, delta 1e-6"."""
-    return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in asked.parameters.items())
+    squared = guarantee.squared if is_squared is None else is_squared
+    return say_of(card)(f"{which}{'_squared' if squared else ''}", norm=guarantee.distance)
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
@@ -312,7 +300,7 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     one = say("page.cost_one", protected=protected)
     rows: list[tuple[str, str]] = []
     if asked is not None:
-        rows.append((say("page.cost_asked"), join(asked_numbers(asked), " ", asked_note(card, asked))))
+        rows.append((say("page.cost_asked"), asked.text.replace(" = ", " ").replace("_", " ")))
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:

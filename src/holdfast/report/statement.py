@@ -6,25 +6,25 @@ the end the exact parameters and the lines to sign. Long lists are in files of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from markupsafe import Markup
 
 from holdfast.card.card import Card, GrantInfo
-from holdfast.card.parts import CostInfo, ViewInfo
+from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
 from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
     EXPOSED_SHAPE,
-    asked_note,
-    asked_numbers,
     by_text,
     cell_text,
     deviation_text,
     disjoint_text,
     distance,
     distance_rows,
+    distance_text,
     error_label,
     exposed_text,
     formula,
@@ -165,6 +165,14 @@ def _typical(card: Card) -> float | None:
     return None if spread.smallest is None or spread.median is None else spread.median or spread.largest or None
 
 
+def _asked_note(card: Card, asked: AskedInfo, say: Say) -> Markup:
+    """What the budget was asked for."""
+    if asked.is_for_protected:
+        return say("statement.asked_person", protected=card.guarantee.protect)
+    distance = distance_text(card, "rho" in asked.parameters)
+    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance)
+
+
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     """The budget for one person, as asked for, and where it is recorded and granted."""
     guarantee, release = card.guarantee, card.release
@@ -183,7 +191,7 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
         pair = as_asked and asked is not None and "rho" not in asked.parameters
         tiles.append(Tile(say(label, protected=protected), *(_large_pair if pair else _large)(alone, say)))
     if asked is not None and not as_asked:
-        tiles.append(Tile(say("statement.asked"), asked_numbers(asked), asked_note(card, asked)))
+        tiles.append(Tile(say("statement.asked"), _numbers(asked.parameters), _asked_note(card, asked, say)))
     if release.ledger is None:
         tiles.append(Tile(say("statement.ledger"), say("statement.not_recorded")))
     else:
@@ -232,6 +240,10 @@ def _entry(head: str) -> str:
     _, _, rest = head.partition(":")
     number_of, _, digest = rest.partition(":")
     return f"{number_of}:{digest[:ENTRY_DIGITS]}" if digest else head[:ENTRY_DIGITS]
+
+
+def _numbers(parameters: Mapping[str, str]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {format_parameter(value)}" for key, value in parameters.items())
 
 
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
