@@ -52,6 +52,7 @@ from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.publication.history import Earlier, with_earlier
 from holdfast.publication.order import Order
+from holdfast.publication.rows import planned_html
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.answers import (
     exact_totals_sentence,
@@ -75,6 +76,7 @@ from holdfast.wording.exposure import (
     zeros_source,
 )
 from holdfast.wording.guarantee import guarantee_info, promise_lines
+from holdfast.wording.joint import GIVE_VALUES
 from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
 
@@ -323,6 +325,13 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(f"{head:<10} {text}" for head, text in self._lines())
 
+    @property
+    def kept_text(self) -> str:
+        """What is kept, and how many totals that is."""
+        kept, said = self.info.kept, kept_texts(self.facts.constraints, self.facts.universe.labels)
+        totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
+        return f"{'; '.join(said) or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
+
     def _lines(self) -> Iterable[tuple[str, str]]:
         info, facts = self.info, self.facts
         kept, universe, said = info.kept, facts.universe, info.mechanism
@@ -334,11 +343,10 @@ class Plan:
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         if info.counted is not None:
             yield "Counted", info.counted
-        totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
-        text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
-        yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
+        yield "Kept", self.kept_text
         if kept.identities:
-            yield "Always", f"{text['identity']}: true of every data set, exposes nothing"
+            identities = "; ".join(kept_texts(facts.constraints, universe.labels, "identity"))
+            yield "Always", f"{identities}: true of every data set, exposes nothing"
         if kept.totals and not facts.measure.on_grid:
             rounded = facts.measure.round_totals
             yield (
@@ -346,6 +354,9 @@ class Plan:
                 (rounded_totals_sentence if rounded else exact_totals_sentence)(facts.measure.step_text),
             )
         yield "Exposed", info.exposed.text
+        together = self.exposure.together
+        if together is not None and not set(together.facts.releases) <= {given.totals.name for given in self.earlier.beside}:
+            yield "Advice", GIVE_VALUES
         if kept.zeros.status != "none":
             yield "Zeros", kept.zeros.text
         yield "Mechanism", ", ".join([said.name, *(f"{name} = {value}" for name, value in self.mechanism.shown_parameters.items())])
@@ -375,7 +386,7 @@ class Plan:
         return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
-        return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
+        return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed")) + planned_html(self)
 
 
 def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:

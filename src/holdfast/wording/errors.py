@@ -8,6 +8,7 @@ from holdfast.channels.layout import LevelError
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_deviation, format_number, round_figure
 from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.wording.figures import NIL, is_nil
 
 
 def is_unbiased(mechanism: str) -> bool:
@@ -70,7 +71,9 @@ def error_sentences(
     most = "at most " if is_bound else "about " if rough else ""
     low, middle, high = (format_number(round_figure(value, 3, is_bound=is_bound)) for value in (smallest, median, largest))
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
-    if median:
+    if is_nil(largest, noun):
+        size = f"below {NIL}"
+    elif median:
         size = f"{most}{middle} for a typical cell{f' ({low} to {high})' if smallest != largest else ''}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
         size = f"0 for half of the cells or more, and {'' if is_bound else 'up to '}{most}{high} for the others"
