@@ -51,7 +51,6 @@ def test_it_has_a_label_of_its_own_and_no_weights() -> None:
     made, other = Sequential(Gaussian(Fraction(7, 2)), Fraction(1, 100)), Sequential(Gaussian(Fraction(7, 2)))
     assert made.fields == other.fields == ("sequential", "gaussian", "7/2")
     assert made.fields != made.of.fields
-    assert made.log_weight(np.zeros(3)) is None
     assert "one cell after the other" in made.formula
 
 

@@ -16,7 +16,7 @@ from holdfast.testing import SteppedLaw
 
 
 def units(count: int) -> list[list[int]]:
-    return np.eye(count, dtype=int).tolist()  # type: ignore[no-any-return]
+    return np.eye(count, dtype=int).tolist()
 
 
 def triangle(columns: Sequence[Sequence[Fraction]]) -> tuple[tuple[Fraction, ...], ...]:

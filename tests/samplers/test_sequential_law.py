@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -45,11 +46,11 @@ GRIDS = [
 LEVELS = [name for name in SMALL if "region" not in name and "single" not in name]
 DENSE = ("one sum of three cells", "2 x 3 margins", "[[2, -3]]", "three overlapping sets")
 MADE: dict[str, Callable[[], Any]] = {
-    **{f"grid {axes} at {s2}": lambda axes=axes, s2=s2: SequentialGaussian(axes, s2, whole=False) for axes, s2 in GRIDS},
-    **{f"levels, {name}": lambda name=name: LevelsGaussian(SMALL[name], ONE * 6 / 10, whole=False) for name in LEVELS},
-    **{f"tree, {name}": lambda name=name: sampler_for(name, scale=3, whole=False) for name in list(CASES)[:6]},
-    **{f"klein, {name}": lambda name=name: KleinGaussian(LATTICES[name], ONE * 4 / 10, whole=False) for name in DENSE},
-    **{f"classes, {name}": lambda name=name: ClassGaussian(SHAPES[name], ONE / 2, whole=False) for name in SHAPES},
+    **{f"grid {axes} at {s2}": partial(SequentialGaussian, axes, s2, whole=False) for axes, s2 in GRIDS},
+    **{f"levels, {name}": partial(LevelsGaussian, SMALL[name], ONE * 6 / 10, whole=False) for name in LEVELS},
+    **{f"tree, {name}": partial(sampler_for, name, scale=3, whole=False) for name in list(CASES)[:6]},
+    **{f"klein, {name}": partial(KleinGaussian, LATTICES[name], ONE * 4 / 10, whole=False) for name in DENSE},
+    **{f"classes, {name}": partial(ClassGaussian, SHAPES[name], ONE / 2, whole=False) for name in SHAPES},
 }
 
 
@@ -112,7 +113,7 @@ def test_draws_follow_the_law_and_none_ten_percent_off(name: str) -> None:
 def listed(drawn: Counter[Any], sampler: Any, law: SteppedLaw) -> tuple[dict[Any, int], dict[Any, float]]:
     """(how often each table was drawn, its probability); one name for all that are rarer than what is listed."""
     chances = {table_of(sampler, values): chance for values, chance in outcomes(law).items()}
-    counts = Counter({table: drawn[table] for table in chances})
+    counts: Counter[Any] = Counter({table: drawn[table] for table in chances})
     counts["rare"] = drawn.total() - counts.total()
     return dict(counts), {**chances, "rare": 1 - math.fsum(chances.values())}
 
