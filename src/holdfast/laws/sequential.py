@@ -1,8 +1,8 @@
 """The sequential law: the Gaussian law's cells drawn one after the other, each final when drawn, and its price.
 
 N_Z(c, v) has P[k] proportional to exp(-(k - c)^2 / (2 v)). With b_m = exp(-2 pi^2 v (2 m - 1)), m = 1, 2, ..., its variance is largest at
-c = 1/2, where it is v (1 + kappa(v)), kappa(v) = 8 pi^2 v sum b_m / (1 - b_m)^2; its mean is within e(v) = 4 pi v sum b_m / (1 - b_m^2)
-of c ([theory R22]).
+c = 1/2, where it is v (1 + kappa(v)), kappa(v) = 8 pi^2 v sum b_m / (1 - b_m)^2; its mean is within e(v) of c, the least of 1/2 and 4 pi
+v sum b_m / (1 - b_m^2) ([theory R22]).
 """
 
 from __future__ import annotations
