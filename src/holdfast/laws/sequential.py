@@ -1,8 +1,8 @@
 """The sequential law: the Gaussian law's cells drawn one after the other, each final when drawn, and its price.
 
 N_Z(c, v) has P[k] proportional to exp(-(k - c)^2 / (2 v)). With b_m = exp(-2 pi^2 v (2 m - 1)), m = 1, 2, ..., its variance is largest at
-c = 1/2, where it is v (1 + kappa(v)), kappa(v) = 8 pi^2 v sum b_m / (1 - b_m)^2; its mean is within e(v) = 4 pi v sum b_m / (1 - b_m^2)
-of c ([theory R22]).
+c = 1/2, where it is v (1 + kappa(v)), kappa(v) = 8 pi^2 v sum b_m / (1 - b_m)^2; its mean is within e(v) of c, the least of 1/2 and 4 pi
+v sum b_m / (1 - b_m^2) ([theory R22]).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from flint import arb
@@ -53,9 +52,6 @@ class Sequential(Target):
     @property
     def formula(self) -> str:
         return f"one cell after the other, each a discrete Gaussian given those before, in place of the law {self.of.formula}"
-
-    def log_weight(self, z: NDArray[Any]) -> None:
-        return None
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """|z|_2 >= t needs a cell of t / sqrt(cells) or more, and a cell's variance in the continuous form is at most `widest`."""
