@@ -34,12 +34,7 @@ def row(found: Comparison, name: str, *, view: bool = False) -> MechanismRow:
 class TestRows:
     @pytest.mark.parametrize(
         "mechanism",
-        [
-            LAPLACE,
-            hf.GeneralizedGaussian(rho="1/2"),
-            hf.GeneralizedGaussian(epsilon="1", delta="1e-9"),
-            hf.Conditional(epsilon="1", gamma=1),
-        ],
+        [LAPLACE, hf.GeneralizedGaussian(rho="1/2"), hf.GeneralizedGaussian(epsilon="1", delta="1e-9"), hf.Conditional(epsilon="1", gamma=1)],
     )
     def test_the_one_asked_for_is_first_and_every_mechanism_with_a_budget_is_there(self, mechanism: Mechanism) -> None:
         found = compare(TOWNS, BY_TOWN, mechanism)
@@ -133,9 +128,7 @@ class TestErrors:
     def test_a_view_is_biased_up_at_zeros_and_smaller_there(self) -> None:
         universe = hf.Universe.product({"town": [str(i) for i in range(100)], "sex": ["F", "M"], "age": ["0", "1", "2"]})
         found = compare(universe, BY_TOWN, LAPLACE)
-        plain, view, bounded = (
-            row(found, name, view=v) for name, v in (("generalized-laplace", False), ("generalized-laplace", True), ("conditional", False))
-        )
+        plain, view, bounded = (row(found, name, view=v) for name, v in (("generalized-laplace", False), ("generalized-laplace", True), ("conditional", False)))
         assert plain.sizes[1].bias == 0
         assert view.sizes[1].bias > 0.5
         assert bounded.sizes[1].bias > view.sizes[1].bias
