@@ -350,6 +350,8 @@ class Plan:
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said.law
+        if info.guarantee.law is not None:
+            yield "", info.guarantee.law.text
         costs = self.drawing.sampler_plan.groups
         for number, (group, cost) in enumerate(zip(info.sampler.groups, costs, strict=True)):
             blocks = f"{group.blocks:,} x {group.kind}" if group.blocks > 1 else group.kind
