@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.privacy.guarantee import AnswersNorm, Found, Kind, Promise
+from holdfast.privacy.guarantee import AnswersNorm, AskedLaw, Found, Kind, LawName, Promise
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours, read_step
 

@@ -31,7 +31,7 @@ from holdfast.samplers.table import steps_of
 MOST_TRIES = 4
 """Expected tries of a block, as proved, up to which `auto` takes the lattice law."""
 FACTOR_DIGITS = 5
-RHO_DIGITS, KAPPA_DIGITS, LEAST_KAPPA = 5, 3, Fraction(1, 10**12)
+RHO_DIGITS, KAPPA_DIGITS, LEAST_KAPPA = 5, 5, Fraction(1, 10**12)
 """Digits of a promised rho and of kappa, both rounded up; a smaller kappa is given as this."""
 PARTS = 64
 """Between the lattice law of the whole budget and the sequential law, so many widths are looked at."""

@@ -27,8 +27,8 @@ from holdfast.wording.budget import (
     weak_sentence,
 )
 from holdfast.wording.cellkey import keyed_info, keyed_sentences
-from holdfast.wording.gaussian import law_info, price_sentences
 from holdfast.wording.exposure import columns_sentence, named_sentences, zeros_source
+from holdfast.wording.gaussian import law_info, price_sentences
 from holdfast.wording.samplers import chain_error_sentences
 
 _BASES = {
