@@ -185,6 +185,11 @@ class Gaussian(Target):
     sigma_squared: Fraction
 
     @property
+    def widest_variance(self) -> float:
+        """A bound of the variance of a cell."""
+        return float(self.sigma_squared)
+
+    @property
     def fields(self) -> tuple[Field, ...]:
         return ("gaussian", number_field(self.sigma_squared))
 

@@ -18,6 +18,7 @@ from holdfast.cellkey.perturb import add_noise
 from holdfast.exact.law import IntegerLaw
 from holdfast.laws import Keyed
 from holdfast.randomness import Words
+from holdfast.samplers.steps import Steps
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +63,20 @@ class Weighed(Protocol):
 
 
 @runtime_checkable
+class Stepwise(Protocol):
+    """A sampler of a Gaussian law that draws one cell after the other."""
+
+    @property
+    def steps(self) -> Steps:
+        """The variances of its steps."""
+
+
+def steps_beneath(sampler: BlockSampler) -> Steps:
+    assert isinstance(sampler, Stepwise), "this sampler has no steps"
+    return sampler.steps
+
+
+@runtime_checkable
 class InputSampler(Protocol):
     """Draws what is published from confidential input: for targets that read counts or cell keys (laws/families.py, `Reads`).
 
@@ -96,6 +111,7 @@ class IndependentCells:
 
     name = "independent draws"
     expected_tries = 1.0
+    steps = Steps()
 
     def __init__(self, law: IntegerLaw, cells: int) -> None:
         self.law, self.cells = law, cells
@@ -116,6 +132,10 @@ class Signed:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         return self._beneath.draw(n, words) * self._signs
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
 
 
 class Mirrored:
@@ -138,6 +158,10 @@ class Mirrored:
             if length == 2:
                 out = np.concatenate([out, -out], axis=axis)
         return np.ascontiguousarray(out).reshape(n, self.cells)
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
 
 
 @dataclass(frozen=True)

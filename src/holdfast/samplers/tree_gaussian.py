@@ -18,6 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.trees import Tree
 from holdfast.samplers.level_sequence import LevelSequence, Stage, Weights
-from holdfast.samplers.sequence_gaussian import CHUNK_PAIRS, LEAST_CELL_VARIANCE, MOST_SIZE, STEP_BAND, SequenceGaussian, check_reach
+from holdfast.samplers.sequence_gaussian import SequenceGaussian, check_reach
 
 Ints = NDArray[np.int64]
 LARGEST_INTEGERS = 1 << 31
@@ -52,9 +53,7 @@ class TreeGaussian(SequenceGaussian):
         axes: tuple[int, ...],
         kept: tuple[frozenset[int], ...],
         weights: Mapping[tuple[int, int], Fraction],
-        *,
-        band: float | None = None,
-        chunk_pairs: int = CHUNK_PAIRS,
+        **others: Any,
     ) -> None:
         self.tree, self.axes, self.kept = tree, tuple(axes), tuple(kept)
         self.levels = 0 if tree is None else tree.depth
@@ -66,19 +65,12 @@ class TreeGaussian(SequenceGaussian):
         proxy = sum((self.leaves / self.weights[self.levels, mask] for mask in self.masks if mask not in self.kept[-1]), Fraction(0))
         cells, unit_cells = self.leaves * math.prod(self.axes), math.prod(self.axes)
         self._largest = min(LARGEST_INTEGERS, (1 << 59) // (unit_cells * check_reach(cells, len(self.axes), unit_cells, proxy)))
-        super().__init__(LevelSequence(*self._trees_and_stages()), Fraction(1), chunk_pairs=chunk_pairs)
+        sequence = LevelSequence(*self._trees_and_stages())
+        error = 0.0
+        if not sequence.is_exact and self.tree is not None:
+            error = 4 * (max(max(counts) for counts in self.tree.children[:-1]) + 8) * 2.0**-53
+        super().__init__(sequence, Fraction(1), error=error, **others)
         check_reach(cells, len(self.axes), self.sequence.largest_scale, proxy)
-        least = float(self.sequence.variance_floors[0].min(initial=1.0))
-        if least < LEAST_CELL_VARIANCE:
-            raise InvalidParameter(
-                "These weights leave a cell noise of a variance below 1/256, nearly all of it zero. Use a smaller budget, or "
-                "spread it over more levels."
-            )
-        if not self.sequence.is_exact:
-            e = (max(max(counts) for counts in self.tree.children[:-1]) + 8) * 2.0**-53 if self.tree is not None else 0.0
-            self.error = 4 * e
-            self.band = max(STEP_BAND, 2 * (390 * e + 2.0**-50 + 5 * (130 * e + 4 * e * MOST_SIZE + 2.0**-50) / math.sqrt(least)))
-        self.band = self.band if band is None else band
 
     def _check(self) -> None:
         if min(self.axes, default=2) < 2:
