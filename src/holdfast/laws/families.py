@@ -184,6 +184,10 @@ class Gaussian(Target):
 
     sigma_squared: Fraction
 
+    def widen(self, factor: Fraction) -> Gaussian:
+        """The law whose variances are `factor` times as large."""
+        return Gaussian(self.sigma_squared * factor)
+
     @property
     def widest_variance(self) -> float:
         """A bound of the variance of a cell."""

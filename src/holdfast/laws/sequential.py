@@ -7,6 +7,8 @@ of c ([theory R22]).
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,10 +47,14 @@ class Sequential(Target):
 
     of: Gaussian | LevelGaussian
     kappa: Fraction = Fraction(0)
+    by_lattice: frozenset[Shape] = frozenset()
+    """Shapes of blocks that the lattice law draws: it has no price."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return ("sequential", *self.of.fields)
+        shapes = json.dumps(sorted(json.dumps(shape.fields) for shape in self.by_lattice))
+        apart = [hashlib.sha256(shapes.encode()).hexdigest()] if self.by_lattice else []
+        return ("sequential", *apart, *self.of.fields)
 
     @property
     def formula(self) -> str:
@@ -71,7 +77,7 @@ class Sequential(Target):
 
     def block_variance(self, shape: Shape) -> Variance | None:
         """The continuous form, raised, where that is nearly nothing; else it is estimated."""
-        if shape.is_free:
+        if shape.is_free or shape in self.by_lattice:
             return self.of.block_variance(shape)
         raised = (math.sqrt(1 + float(self.kappa)) + math.sqrt(self._drift(shape.dimension))) ** 2
         found = self.of.block_variance(shape)
