@@ -226,8 +226,8 @@ def cell_law(target: Target, shape: Shape) -> CellLaw | None:
     probability of which is further off than the two laws are.
     """
     if isinstance(target, Sequential):
-        found, distance = cell_law(target.of, shape), sequential_steps(target, shape).total_variation
-        near = None if found is None else replace(found, error=found.error + distance)
+        law, distance = cell_law(target.of, shape), sequential_steps(target, shape).total_variation
+        near = None if law is None else replace(law, error=law.error + distance)
         return near if near is None or near.share <= COARSE else None
     found = cell_probabilities(target, shape)
     if shape.is_two_way and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):

@@ -347,6 +347,7 @@ class ErrorLaws:
         return together((sequential_steps(target, shape), 1) for shape, _, _ in parts)
 
     def _near(self, parts: Sequence[Part], law: ErrorLaw | None) -> NearSum:
+        assert isinstance(self.target, Gaussian | LevelGaussian)
         variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
         return self._near_of(law, variance, self._steps(parts))
 

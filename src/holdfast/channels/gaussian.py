@@ -1,9 +1,9 @@
 """Which law draws Gaussian noise, and how wide it is: from public facts alone, before samplers are chosen ([theory R22]).
 
 The lattice law of rho costs rho, and draws a block again and again until it is kept. The sequential law of the same form draws every cell
-once, and costs (1 + kappa) rho. Blocks are independent and each is drawn anew alone: so each has its own bound of tries, and `auto` takes
-the lattice law for blocks that expect MOST_TRIES at most. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over blocks b, kappa_b = 0 for those
-drawn by the lattice law: at most 1 + the largest kappa_b times Q(w) / 2.
+once, and costs (1 + kappa) rho. Blocks are independent, and each is drawn anew alone: so each has its own bound of tries, and `auto` takes
+the lattice law for blocks that expect MOST_TRIES at most. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over blocks b, with kappa_b = 0
+where the lattice law draws: at most 1 + the largest kappa_b times Q(w) / 2.
 
 Of a budget the least noise is taken that keeps it: variances are f times those of the lattice law of the whole budget, f the least
 number of FACTOR_DIGITS decimals with (1 + kappa) / f <= 1. kappa falls as f grows, and so does every bound of tries: blocks go over to the
@@ -85,7 +85,7 @@ def settle(channel: Channel, asked: AskedLaw, *, is_budget: bool) -> Channel:
     if not width.kappa:
         return _with_law(replace(channel, target=width.of), law)
     by_lattice = frozenset(width.steps) - width.sequential
-    law = replace(law, **_deciding(channel, width), name="sequential", kappa=width.kappa)
+    law = _with_deciding(replace(law, name="sequential", kappa=width.kappa), channel, width)
     return _with_law(replace(channel, target=Sequential(width.of, width.kappa, by_lattice)), law)
 
 
@@ -97,8 +97,8 @@ def _with_law(channel: Channel, law: GaussianLaw) -> Channel:
     return replace(channel, guarantee=replace(channel.guarantee, rho=min(rounded, whole) if price <= whole else rounded, law=law))
 
 
-def _deciding(channel: Channel, width: _Width) -> dict[str, object]:
-    """The block whose kappa is the largest, as far as GaussianLaw tells of it."""
+def _with_deciding(law: GaussianLaw, channel: Channel, width: _Width) -> GaussianLaw:
+    """With the block whose kappa is the largest."""
     shapes = channel.shapes()
     shape = max(width.sequential, key=lambda own: (width.steps[own].kappa, own.size))
     steps, layout = width.steps[shape], channel.layout
@@ -107,7 +107,7 @@ def _deciding(channel: Channel, width: _Width) -> dict[str, object]:
         mask = sum(1 << k for k, inside in enumerate(steps.level[1:]) if inside)
         level = f"{layout.names[layout.top + steps.level[0]]} by {layout.margins[mask]}"
     blocks = sum(shapes[own] for own in width.sequential)
-    return {"blocks": blocks, "size": shape.size, "least": steps.least, "cells": steps.times, "level": level}
+    return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times, level=level)
 
 
 def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw) -> _Width:
@@ -126,7 +126,7 @@ def _narrowest(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedL
     least = first.least
     if least is None:
         return Fraction(1), first
-    start = max(_up(LEAST_CELL_VARIANCE / least), Fraction(1))  # below, nearly all noise is zero: no budget buys less
+    start = max(_up(Fraction(LEAST_CELL_VARIANCE) / least), Fraction(1))  # below, nearly all noise is zero: no budget buys less
     if start > 1:
         first = at(start)
     if first.keeps(start):

@@ -42,7 +42,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
 from holdfast.lattices.shapes import Shape
 
-Basis: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated"]
+Basis: TypeAlias = Literal["exact", "upper bound", "approximate", "estimated", "not estimated"]
 Field: TypeAlias = str | int
 
 ON_THE_LATTICE = "over all integer tables z that change no kept total"

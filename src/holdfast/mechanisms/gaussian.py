@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from holdfast.channels import Channel, Facts
-from holdfast.channels.gaussian import settle
 from holdfast.channels.channel import SamplerRequest
+from holdfast.channels.gaussian import settle
 from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
