@@ -104,8 +104,10 @@ def _with_deciding(law: GaussianLaw, channel: Channel, width: _Width) -> Gaussia
     steps, layout = width.steps[shape], channel.layout
     level = ""
     if isinstance(layout, LevelLayout) and steps.level:
-        mask = sum(1 << k for k, inside in enumerate(steps.level[1:]) if inside)
-        level = f"{layout.names[layout.top + steps.level[0]]} by {layout.margins[mask]}"
+        axes = len(layout.whole.lengths)
+        below = sum(steps.level[: len(steps.level) - axes])  # the level of units inside the block; a block of one unit has none
+        mask = sum(1 << k for k, inside in enumerate(steps.level[len(steps.level) - axes :]) if inside)
+        level = f"{layout.names[layout.top + below]} by {layout.margins[mask]}"
     blocks = sum(shapes[own] for own in width.sequential)
     return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times, level=level)
 

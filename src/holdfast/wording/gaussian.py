@@ -44,13 +44,14 @@ def law_sentences(law: GaussianLaw) -> list[str]:
 
 
 def _price(law: GaussianLaw) -> str:
-    return f"It costs 1 + kappa = {_factor(1 + law.kappa)} times the lattice law's rho = {format_short(law.rho)} per unit of distance."
+    rho = format_short(law.rho)
+    return f"It costs 1 + kappa times the lattice law's rho = {rho} per unit of distance; kappa = {_up(law.kappa)}."
 
 
 def _decided(law: GaussianLaw) -> str:
     assert law.least is not None
     cells = f"{law.cells:,} of the {law.size:,} cells" if not law.level else f"{count_of(f'{law.cells:,}', 'number')} of {law.level}"
-    return f"kappa is that of {cells} of a block: given those before, their variance is {format_number(float(law.least))}, the least."
+    return f"{cells} of a block decide it: given those before, their variance is {format_number(float(law.least))}, the least."
 
 
 def _wider(law: GaussianLaw) -> list[str]:
@@ -58,13 +59,13 @@ def _wider(law: GaussianLaw) -> list[str]:
     if law.name == "sequential" or law.factor == 1:
         return []
     return [
-        f"The variance is {_factor(law.factor)} times what the budget allows, and the release costs less.",
+        f"The variance is {_up(law.factor)} times what the budget allows, and the release costs less.",
         "With less noise the sequential law would have to be taken, whose price leaves more noise.",
     ]
 
 
-def _factor(value: Fraction) -> str:
-    return format_up(value, 5)
+def _up(value: Fraction) -> str:
+    return format_up(value, 4)
 
 
 def price_sentences(guarantee: Guarantee) -> list[str]:
@@ -73,7 +74,7 @@ def price_sentences(guarantee: Guarantee) -> list[str]:
     if law is None or law.name == "lattice":
         return []
     return [
-        f"Each cell is final when it is drawn (the sequential law). The promise counts 1 + kappa = {_factor(1 + law.kappa)} times as much "
-        "for that.",
+        f"Each cell is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
+        f"{_up(law.kappa)}.",
         _decided(law),
     ]
