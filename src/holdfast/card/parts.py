@@ -199,10 +199,9 @@ class LawInfo(CardPart):
     blocks: Count = Field(description="Number of blocks drawn by the sequential law.")
     size: Count = Field(description="Cells of the one that decides kappa; 0 for the lattice law.")
     least_variance: Spread | None = Field(
-        description="Smallest variance of a cell of it, given the cells before; null for the lattice law."
+        description="Smallest variance of a number of it, given those drawn before; null for the lattice law."
     )
-    cells: Count = Field(description="How many of its cells have that variance.")
-    level: str = Field(description="Where the budget has shares for levels: the level and margin of those cells; else empty.")
+    cells: Count = Field(description="How many of its numbers have that variance.")
     text: Text = Field(description="The same in sentences, with the reason.")
 
 

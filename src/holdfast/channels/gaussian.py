@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from holdfast.channels.channel import Channel
-from holdfast.channels.layout import LevelLayout
 from holdfast.errors import NoExactSampler, RequestTooLarge
 from holdfast.exact.formatting import round_up
 from holdfast.lattices.shapes import Shape
@@ -101,15 +100,8 @@ def _with_deciding(law: GaussianLaw, channel: Channel, width: _Width) -> Gaussia
     """With the block whose kappa is the largest."""
     shapes = channel.shapes()
     shape = max(width.sequential, key=lambda own: (width.steps[own].kappa, own.size))
-    steps, layout = width.steps[shape], channel.layout
-    level = ""
-    if isinstance(layout, LevelLayout) and steps.level:
-        axes = len(layout.whole.lengths)
-        below = sum(steps.level[: len(steps.level) - axes])  # the level of units inside the block; a block of one unit has none
-        mask = sum(1 << k for k, inside in enumerate(steps.level[len(steps.level) - axes :]) if inside)
-        level = f"{layout.names[layout.top + below]} by {layout.margins[mask]}"
-    blocks = sum(shapes[own] for own in width.sequential)
-    return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times, level=level)
+    blocks, steps = sum(shapes[own] for own in width.sequential), width.steps[shape]
+    return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times)
 
 
 def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw) -> _Width:

@@ -193,7 +193,7 @@ class GaussianLaw:
     factor:  how many times the variances are those that the whole budget buys under the lattice law, at least 1.
     tries:   a bound of the expected tries of a block drawn by the lattice law; None where nobody asked.
     blocks:  drawn by the sequential law; `size`: cells of the one that decides kappa.
-    least:   the smallest variance of a cell of it given the cells before; `cells`: how many have it; `level`: the sums that they are.
+    least:   the smallest variance of a number of it, given those drawn before; `cells`: how many have it.
     """
 
     asked: AskedLaw
@@ -206,7 +206,6 @@ class GaussianLaw:
     size: int = 0
     least: Fraction | None = None
     cells: int = 0
-    level: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def leaves_cells_out(mechanism: str) -> bool:
 _BASES = {
     "exact": "exact",
     "upper bound": "proved upper bounds",
-    "approximate": "approximate: 1 + kappa times the variances of continuous noise",
+    "approximate": "approximate: those of continuous noise of the same form",
     "estimated": "estimated from draws of the public law",
     "not estimated": "not estimated",
     "unknown": "not known",

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from holdfast.card.parts import LawInfo
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_exact, format_number, format_number_up, format_short, format_up
+from holdfast.exact.formatting import format_exact, format_number_up, format_short, format_three, format_up
 from holdfast.privacy.guarantee import GaussianLaw, Guarantee
 
 
@@ -26,7 +26,6 @@ def law_info(guarantee: Guarantee) -> LawInfo | None:
         size=law.size,
         least_variance=None if law.least is None else float(law.least),
         cells=law.cells,
-        level=law.level,
         text=" ".join(law_sentences(law)),
     )
 
@@ -50,8 +49,8 @@ def _price(law: GaussianLaw) -> str:
 
 def _decided(law: GaussianLaw) -> str:
     assert law.least is not None
-    cells = f"{law.cells:,} of the {law.size:,} cells" if not law.level else f"{count_of(f'{law.cells:,}', 'number')} of {law.level}"
-    return f"{cells} of a block decide it: given those before, their variance is {format_number(float(law.least))}, the least."
+    cells, number = count_of(f"{law.cells:,}", "cell"), format_three(float(law.least))
+    return f"What decides it: in a block of {law.size:,} cells, {cells} of variance {number}, the least, given those drawn before."
 
 
 def _wider(law: GaussianLaw) -> list[str]:
