@@ -102,16 +102,10 @@ class TestNamesOnlyWhatWorksHere:
         finally:
             choose.cache_clear()
 
-    def test_a_gaussian_is_told_how_much_more_noise_would_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Klein's sampler takes 1,411 units of work here at sigma_squared 1/2, and 804 at 2."""
-        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 900)
-        choose.cache_clear()
-        try:
-            others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))
-            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(epsilon="1/2", per="distance")]
-            assert all(other.law(OVERLAPPING).sampler.status == "exact" for other in others)
-        finally:
-            choose.cache_clear()
+    def test_the_lattice_law_is_refused_with_the_law_that_draws_it(self) -> None:
+        lattice = grid(300, 300)
+        assert 'law = "auto"' in refusal(hf.GeneralizedGaussian(sigma_squared="1/4", law="lattice"), lattice)
+        assert hf.GeneralizedGaussian(sigma_squared="1/4").law(lattice).sampler.status == "exact"
 
     @pytest.mark.long
     def test_a_hopeless_matrix_has_alternatives_with_their_variance(self) -> None:

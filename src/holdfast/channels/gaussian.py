@@ -1,9 +1,12 @@
 """Which law draws Gaussian noise, and how wide it is: from public facts alone, before samplers are chosen ([theory R22]).
 
 The lattice law of rho costs rho, and draws a block again and again until it is kept. The sequential law of the same form draws every cell
-once, and costs (1 + kappa) rho. Blocks are independent, and each is drawn anew alone: so each has its own bound of tries, and `auto` takes
-the lattice law for blocks that expect MOST_TRIES at most. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over blocks b, with kappa_b = 0
-where the lattice law draws: at most 1 + the largest kappa_b times Q(w) / 2.
+once, and costs (1 + kappa) rho. Blocks are independent, and each is drawn anew alone: so each has its own bound of tries, which is proved
+and never from a pilot. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over blocks b, with kappa_b = 0 where the lattice law draws: at most
+1 + the largest kappa_b times Q(w) / 2.
+
+`auto` takes the lattice law for blocks that expect MOST_TRIES at most; then the sequential law where it has hardly a price, NEARLY; then
+whichever has the least noise: the lattice law of blocks that can be drawn in reasonable time (MAX_CELL_TRIES), or the sequential law.
 
 Of a budget the least noise is taken that keeps it: variances are f times those of the lattice law of the whole budget, f the least
 number of FACTOR_DIGITS decimals with (1 + kappa) / f <= 1. kappa falls as f grows, and so does every bound of tries: blocks go over to the
@@ -23,19 +26,20 @@ from holdfast.exact.formatting import round_up
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, LevelGaussian, Sequential
 from holdfast.privacy.guarantee import AskedLaw, GaussianLaw
+from holdfast.samplers.choice import MAX_CELL_TRIES
 from holdfast.samplers.sequence_gaussian import LEAST_CELL_VARIANCE
 from holdfast.samplers.steps import NEXT_BELOW, Steps
-from holdfast.samplers.table import steps_of
+from holdfast.samplers.table import KLEIN_PRICE, steps_of
 
 MOST_TRIES = 4
-"""Expected tries of a block, as proved, up to which `auto` takes the lattice law."""
+"""Expected tries of a block, as proved, up to which `auto` takes the lattice law without looking further."""
 FACTOR_DIGITS = 5
 RHO_DIGITS, KAPPA_DIGITS, LEAST_KAPPA = 5, 5, Fraction(1, 10**12)
 """Digits of a promised rho and of kappa, both rounded up; a smaller kappa is given as this."""
 PARTS = 64
 """Between the lattice law of the whole budget and the sequential law, so many widths are looked at."""
-NEARLY = Fraction(1001, 1000)
-"""Up to this factor nothing narrower than the sequential law is looked for."""
+NEARLY = Fraction(101, 100)
+"""Up to this factor, or this price, the sequential law is taken rather than many tries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,7 @@ def settle(channel: Channel, asked: AskedLaw, *, is_budget: bool) -> Channel:
     if asked == "lattice":
         return _with_law(channel, GaussianLaw(asked, "lattice", rho))
     try:
-        factor, width = _narrowest(channel, target, asked) if is_budget else (Fraction(1), _width(channel, target, asked))
+        factor, width = _narrowest(channel, target, asked) if is_budget else (Fraction(1), _as_wide(channel, target, asked))
     except (NoExactSampler, RequestTooLarge):
         return _with_law(channel, GaussianLaw(asked, "lattice", rho))
     drawn = [steps.log_tries for shape, steps in width.steps.items() if shape not in width.sequential]
@@ -104,35 +108,52 @@ def _with_deciding(law: GaussianLaw, channel: Channel, width: _Width) -> Gaussia
     return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times)
 
 
-def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw) -> _Width:
-    steps = {shape: steps_of(shape, of) for shape in channel.shapes()}
-    most = -math.inf if asked == "sequential" else math.log(MOST_TRIES)
-    return _Width(of, steps, frozenset(shape for shape, own in steps.items() if own.least is not None and own.log_tries > most))
+def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw, *, patient: bool = False) -> _Width:
+    """The blocks with this law's variances; `patient`: all that can be drawn by the lattice law in reasonable time are."""
+
+    def is_sequential(shape: Shape, blocks: int) -> bool:
+        log_tries = steps[shape].log_tries
+        if steps[shape].least is None or asked == "sequential":
+            return steps[shape].least is not None
+        price = KLEIN_PRICE if shape.dense_dimension else 1
+        return log_tries > math.log(MOST_TRIES if not patient else max(MOST_TRIES, MAX_CELL_TRIES / (blocks * shape.size * price)))
+
+    shapes = channel.shapes()
+    steps = {shape: steps_of(shape, of) for shape in shapes}
+    return _Width(of, steps, frozenset(shape for shape, blocks in shapes.items() if is_sequential(shape, blocks)))
+
+
+def _as_wide(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedLaw) -> _Width:
+    """The blocks drawn as wide as they are."""
+    found = _width(channel, target, asked)
+    if asked == "sequential" or not found.kappa or 1 + _kappa_at(found, NEARLY) <= NEARLY:
+        return found
+    return _width(channel, target, asked, patient=True)
 
 
 def _narrowest(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedLaw) -> tuple[Fraction, _Width]:
     """(the least factor that keeps the budget, the blocks at that width)."""
 
-    def at(factor: Fraction) -> _Width:
-        return _width(channel, target.widen(factor), asked)
+    def at(factor: Fraction, *, patient: bool = False) -> _Width:
+        return _width(channel, target.widen(factor), asked, patient=patient)
 
-    first = at(Fraction(1))
-    least = first.least
-    if least is None:
-        return Fraction(1), first
-    start = max(_up(Fraction(LEAST_CELL_VARIANCE) / least), Fraction(1))  # below, nearly all noise is zero: no budget buys less
-    if start > 1:
+    start, first = Fraction(1), at(Fraction(1))
+    if first.least is not None and first.least < LEAST_CELL_VARIANCE:  # below, noise is zero: no budget buys less
+        start = _up(Fraction(LEAST_CELL_VARIANCE) / first.least)
         first = at(start)
     if first.keeps(start):
         return start, first
     most = _least_factor(start, lambda factor: 1 + _kappa_at(first, factor / start) <= factor)
     if asked == "sequential" or most <= NEARLY * start:
         return most, at(most)
-    low, high, found = 0, PARTS, (most, at(most))
+    found = start, at(start, patient=True)
+    if found[1].keeps(start):
+        return found
+    low, high, found = 0, PARTS, (most, at(most, patient=True))
     while high - low > 1:
         middle = (low + high) // 2
         factor = _up(start + (most - start) * Fraction(middle, PARTS))
-        width = at(factor)
+        width = at(factor, patient=True)
         if width.keeps(factor):
             high, found = middle, (factor, width)
         else:
