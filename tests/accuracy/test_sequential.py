@@ -96,8 +96,8 @@ def test_ratios_have_the_same_room() -> None:
     universe = hf.Universe.product({"a": [str(i) for i in range(6)]})
     table = hf.Table(universe, np.array([40, 60, 80, 100, 120, 140]))
     made = [
-        hf.release(table, [hf.total()], hf.GeneralizedGaussian(sigma_squared=s, law="sequential"), key=hf.NoiseKey.for_tests(1), ledger=None)
-        for s in ("4", "3/10")
+        hf.release(table, [hf.total()], mechanism, key=hf.NoiseKey.for_tests(1), ledger=None)
+        for mechanism in (hf.GeneralizedGaussian(sigma_squared=s, law="sequential") for s in ("4", "3/10"))
     ]
     methods = [one.interval({"a": "0"}, 0.95, over={"a": "1"}).method for one in made]
     assert methods == ["near lattice law", "simulated"]

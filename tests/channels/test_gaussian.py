@@ -30,7 +30,8 @@ def universe_of(*lengths: int) -> hf.Universe:
 
 
 def channel_of(universe: hf.Universe, keep: Keep, **asked: Any) -> Channel:
-    return hf.GeneralizedGaussian(**{"per": "distance", **asked} if "sigma_squared" not in asked else asked).channel(Facts.of(universe, keep))
+    per = {} if "sigma_squared" in asked else {"per": "distance"}
+    return hf.GeneralizedGaussian(**per, **asked).channel(Facts.of(universe, keep))
 
 
 def law_of(channel: Channel) -> GaussianLaw:
@@ -127,8 +128,8 @@ def test_blocks_drawn_by_the_lattice_law_have_no_price() -> None:
     assert law_of(mixed).blocks == 1
     assert law_of(mixed).size == 40
     drawn = choose_samplers(mixed)
-    assert drawn.choice(shapes[3]).sampler.expected_tries > 1
-    assert drawn.choice(shapes[40]).sampler.expected_tries == 1
+    assert drawn.choice(shapes[3]).noise.expected_tries > 1
+    assert drawn.choice(shapes[40]).noise.expected_tries == 1
 
 
 def test_the_identity_names_the_law() -> None:

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from flint import arb
@@ -61,9 +60,6 @@ class Sequential(Target):
     @property
     def formula(self) -> str:
         return f"one cell after the other, each a discrete Gaussian given those before, in place of the law {self.of.formula}"
-
-    def log_weight(self, z: NDArray[Any]) -> None:
-        return None
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """|z|_2 >= t needs a cell of t / sqrt(cells) or more, and a cell's variance in the continuous form is at most `widest`."""

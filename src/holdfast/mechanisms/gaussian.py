@@ -29,6 +29,7 @@ from holdfast.privacy.calibration import (
     simple_sigma_squared,
     tight_sigma_squared,
 )
+from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.guarantee import AskedLaw
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
 
@@ -181,6 +182,11 @@ class GeneralizedGaussian(ChainMechanism):
         if self.asked_law != "sequential":
             return None
         return _BY_CHAIN if self.request.names_a_chain else _OF_PAPER if self.calibration == "paper" else None
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self:
+        pair = budget.asked.delta is not None
+        return cls(epsilon=budget.epsilon, delta=budget.asked.delta) if pair else cls(rho=budget.rho)
 
     @property
     def has_budget(self) -> bool:

@@ -1,5 +1,5 @@
 """What every sampler of a block offers; and the plainest ones: independent cells, and samplers made from another one, by signs, by
-mirroring or by adding its noise to counts; and noise looked up by cell keys.
+order, by mirroring or by adding its noise to counts; and noise looked up by cell keys.
 
 On a grid with axes of length two, what stands at one end of such an axis is minus what stands at the other.
 """
@@ -132,6 +132,22 @@ class Signed:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         return self._beneath.draw(n, words) * self._signs
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
+
+
+class Reordered:
+    """A block whose cells the sampler beneath draws in another order: `place_of` says where each cell of a run of cells stands there."""
+
+    def __init__(self, beneath: BlockSampler, place_of: NDArray[np.int64]) -> None:
+        self._beneath, self._place_of = beneath, place_of
+        self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        runs = self._beneath.draw(n, words).reshape(-1, len(self._place_of))
+        return np.take(runs, self._place_of, axis=1).reshape(n, self.cells)
 
     @property
     def steps(self) -> Steps:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -35,6 +35,7 @@ from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.shapes.general import announce
+from holdfast.lattices.shapes.merging import merge_axes
 from holdfast.laws import (
     ConditionalGaussian,
     ConditionalLaplace,
@@ -63,7 +64,7 @@ from holdfast.samplers.choice import (
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Signed, steps_beneath
+from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Reordered, Signed, steps_beneath
 from holdfast.samplers.steps import Steps
 
 KLEIN_PRICE = 100
@@ -179,8 +180,11 @@ def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
 def _units_gaussian(shape: Units, target: LevelGaussian, *, whole: bool = True) -> Choice:
     from holdfast.samplers.tree_gaussian import TreeGaussian
 
-    make = lambda: TreeGaussian(shape.tree, shape.lengths, shape.families, target.weights(shape), whole=whole)  # noqa: E731
-    return affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    merged = merge_axes(shape, target.measured)
+    own, weights = merged.shape, replace(target, measured=merged.measured).weights(merged.shape)
+    make = lambda: TreeGaussian(own.tree, own.lengths, own.families, weights, merged.chains, whole=whole)  # noqa: E731
+    choice = affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    return choice if merged.place_of is None else replace(choice, sampler=Reordered(choice.noise, merged.place_of))
 
 
 def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
