@@ -30,7 +30,7 @@ def universe_of(*lengths: int) -> hf.Universe:
 
 
 def channel_of(universe: hf.Universe, keep: Keep, **asked: Any) -> Channel:
-    per = {} if "sigma_squared" in asked else {"per": "distance"}
+    per: dict[str, Any] = {} if "sigma_squared" in asked else {"per": "distance"}
     return hf.GeneralizedGaussian(**per, **asked).channel(Facts.of(universe, keep))
 
 
