@@ -169,6 +169,7 @@ CARD: dict[str, Any] = {
         "max_records": 1,
         "chains": [],
         "conditioning": None,
+        "law": None,
         "answers": None,
         "keyed": None,
         "per_distance": {"kind": "pure", "epsilon": "24/125", "delta": "0", "rho": "288/15625"},

@@ -376,7 +376,7 @@ class LevelSpread(CardPart):
     largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
-ErrorFound: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
+ErrorFound: TypeAlias = Literal["exact", "upper bound", "approximate", "estimated", "not estimated", "unknown"]
 
 
 class ExpectedError(CardPart):
@@ -384,7 +384,8 @@ class ExpectedError(CardPart):
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
     found: ErrorFound = Field(
-        description="How it was found: 'upper bound' is never below the true one, 'estimated' is from draws of the public law, 'not "
+        description="How it was found: 'upper bound' is never below the true one, 'approximate' is near it without a proof, "
+        "'estimated' is from draws of the public law, 'not "
         "estimated' would take too long; 'unknown' depends on the counts."
     )
     basis: Text = Field(description="The same in words, with the error of an estimate.")

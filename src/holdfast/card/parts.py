@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.privacy.guarantee import AnswersNorm, Found, Kind, Promise
+from holdfast.privacy.guarantee import AnswersNorm, AskedLaw, Found, Kind, LawName, Promise
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours, read_step
 
@@ -183,6 +183,28 @@ class ConditioningInfo(CardPart):
     )
 
 
+class LawInfo(CardPart):
+    """The law of Gaussian noise, and what it costs."""
+
+    asked: AskedLaw = Field(description="The law that was asked for.")
+    name: LawName = Field(
+        description="The law that is drawn. 'lattice': a block is drawn again until it is kept. 'sequential': a cell is final when drawn."
+    )
+    rho: Text = Field(description="What the lattice law of the same form costs for each unit of distance, exact.")
+    kappa: Text = Field(description="The promise is for 1 + kappa times that, exact; 0 for the lattice law.")
+    factor: Text = Field(description="How many times the variances are those that the whole budget buys under the lattice law, exact.")
+    expected_tries: Spread | None = Field(
+        description="Bound of the expected tries of a block drawn by the lattice law; null if that law was asked for."
+    )
+    blocks: Count = Field(description="Number of blocks drawn by the sequential law.")
+    size: Count = Field(description="Cells of the one that decides kappa; 0 for the lattice law.")
+    least_variance: Spread | None = Field(
+        description="Smallest variance of a number of it, given those drawn before; null for the lattice law."
+    )
+    cells: Count = Field(description="How many of its numbers have that variance.")
+    text: Text = Field(description="The same in sentences, with the reason.")
+
+
 class ChainBlocks(CardPart):
     """Blocks of one shape that a Markov chain draws, as the promise counts them."""
 
@@ -299,6 +321,7 @@ class GuaranteeInfo(CardPart):
         description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
     )
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
+    law: LawInfo | None = Field(description="Which law of Gaussian noise was taken, and its price; null for other noise and for chains.")
     answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
     keyed: KeyedInfo | None = Field(description="Where noise was looked up by cell keys: its figures, in place of a promise; else null.")
     per_distance: CostInfo = Field(description="The promise for two tables at distance one.")

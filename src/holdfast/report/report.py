@@ -174,7 +174,8 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
-    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", "sd"))
+    last = "sd" if error.found == "upper bound" else "about"
+    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", last))
     return _section(
         "error",
         heading,
