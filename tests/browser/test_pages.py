@@ -72,7 +72,7 @@ def test_the_pages_of_a_release(name: str, opened: Browser, shared_data: Path, t
 
 @pytest.mark.long
 def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
-    found = look(opened, statement_html(a_card(release__private=False)), shots("test-key", tmp_path))
+    found = look(opened, statement_html(a_card(release__test_key=True)), shots("test-key", tmp_path))
     assert len(found.printed) == 2
     assert all("NOT PRIVATE: drawn with a test key" in page for page in found.printed)
 
