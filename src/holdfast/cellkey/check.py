@@ -79,7 +79,7 @@ class Check:
     losses:      of all counts that have rows, with empty cells kept empty, as releases keep them.
     above_zero:  of counts from 1 on; None where counts 0 and 1 are not compared, or no others are.
     before:      of the design for counts from D on, before it was rounded to keys, where there is one.
-    curves:      of `charted`.
+    curves:      of `chart_losses`.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Check:
     missed: Missed | None = None
 
     @property
-    def charted(self) -> tuple[Losses, ...]:
+    def chart_losses(self) -> tuple[Losses, ...]:
         """All counts, and beside them those of the design, else those from 1 on."""
         return tuple(losses for losses in (self.losses, self.before or self.above_zero) if losses is not None)
 
@@ -190,7 +190,7 @@ def _table_figures(table: PerturbationTable, losses: Losses) -> TableFigures:
 
 
 def _size_figures(table: PerturbationTable, law: Design | TableDesign | None, size: int, epsilons: Sequence[Fraction]) -> SizeFigures:
-    """Of counts from 1 on; of a design for large counts, of these alone."""
+    """Return the figures of counts from 1 on; of a design for large counts, those of large counts alone."""
     scaled = table.rescaled(size) if law is None else law.quantised(size, allow_lost=True)
     lost = sum(len(set(table.rows[count].noise) - set(row.noise)) for count, row in scaled.rows.items())
     losses = scaled.losses_in_use

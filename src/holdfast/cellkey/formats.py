@@ -8,7 +8,7 @@
 
 Decimals with d digits are whole numbers over 10^d. Bounds alone decide what is read; p may be rounded as it is printed.
 In `ptable` and `sas` the last count's row serves larger counts; `ons` and `superstar` have a number of last rows that serve larger counts
-in turn, which the file does not say (`repeat`). Messages name lines, not what stands there: the file may be another than was meant.
+in turn, which the file does not say (`repeat`). Messages name lines and quote nothing: the file may be another than was meant.
 """
 
 from __future__ import annotations

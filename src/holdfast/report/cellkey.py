@@ -71,10 +71,10 @@ def check_facts(check: Check, say: Say) -> CheckFacts:
 
 
 def _curves(check: Check, say: Say) -> list[DeltaCurve]:
-    """Of all counts, of those from 1 on or of a design before rounding, and of other numbers of keys."""
+    """Return the curves of all counts, of those from 1 on or of a design before rounding, and of other numbers of keys."""
     sizes = [DeltaCurve(say("cellkey.size", size=_keys(size.key_size)), size.curve, key_size_text(size)) for size in check.key_sizes]
     curves = []
-    for losses, curve in zip(check.charted, check.curves, strict=True):
+    for losses, curve in zip(check.chart_losses, check.curves, strict=True):
         delta, epsilon = _plateau(losses.plateau, losses.plateau_epsilon)
         label = "cellkey.before" if losses is check.before else "cellkey.own"
         text = say("cellkey.plateau", delta=delta, epsilon=epsilon)
