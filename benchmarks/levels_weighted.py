@@ -1,9 +1,8 @@
 """Shares for levels: a table shaped like one for redistricting, drawn once, its error by level beside the closed form.
 
 State, 20 counties, 400 tracts, 1,200 block groups, 6,000 blocks, by group quarters, voting age, hispanic and race: 2,016 numbers a unit.
-The population is made up; the state's total is kept. Shares are about those of a published census: each is 10^4 / the variance that one of
-its measurements had, rounded. Variances are four times those: with more than about a third of that rho the whole table would be drawn too
-often before one is kept, and the plan refuses it. Errors are root mean squares over all units and numbers.
+The population is made up; the state's total is kept. Shares and rho are about those of a published census: each weight is 10^4 / the variance
+that one of its measurements had, rounded. Errors are root mean squares over all units and numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ WEIGHTS: dict[str, dict[Any, int]] = {
 }
 WHOLE = sum(weight for margins in WEIGHTS.values() for weight in margins.values())
 SHARES = {level: {margin: Fraction(weight, WHOLE) for margin, weight in margins.items()} for level, margins in WEIGHTS.items()}
-VARIANCE = 4 * 10**4
+VARIANCE = 10**4
 """Of a measurement of weight one."""
 RHO = Fraction(WHOLE, 2 * VARIANCE)
 

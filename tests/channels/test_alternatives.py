@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels import Facts
-from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, advice
+from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, WITHOUT_BOUNDS, WITHOUT_LEVELS, advice
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
 from holdfast.laws import L1Laplace, Rounded
@@ -134,6 +134,30 @@ class TestNamesOnlyWhatWorksHere:
         assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = 0.25 per unit of l1 distance.' in said
         assert "suppression" in said
         assert CHAIN not in said
+
+
+class TestMechanismsThatAskForMore:
+    def test_levels_name_the_same_budget_without_them(self) -> None:
+        """They named suppression alone, though the plain Gaussian was planned."""
+        universe = hf.Universe.product({"region": ["n", "s"], "county": [str(i) for i in range(12)], "sex": ["F", "M"]})
+        levels = {"region": {"sex": "1/4"}, ("region", "county"): {"total": "1/4", "detailed": "1/2"}}
+        facts = Facts.of(universe, [hf.margin("region")])
+        asked = hf.GeneralizedGaussian(rho="1", levels=levels).channel(facts)
+        said = advice(asked)
+        assert said.startswith(f"Drawn exactly here, as was tried: {WITHOUT_LEVELS}.")
+        plain = hf.plan(universe, [hf.margin("region")], hf.GeneralizedGaussian(rho="1"))
+        assert plain.drawing.is_exact
+        assert plain.guarantee.rho == asked.guarantee.rho
+
+    def test_bounds_name_the_same_budget_without_them(self) -> None:
+        universe = hf.Universe.product({name: [str(i) for i in range(12)] for name in "ab"})
+        keep = [hf.margin("a"), hf.margin("b")]
+        with pytest.raises(NoExactSampler) as caught:
+            hf.plan(universe, keep, hf.Conditional(epsilon="1"))
+        assert f"Drawn exactly here, as was tried: {WITHOUT_BOUNDS}; " in str(caught.value)
+        assert hf.plan(universe, keep, hf.GeneralizedLaplace(epsilon="1")).drawing.is_exact
+        with pytest.raises(NoExactSampler, match=re.escape(WITHOUT_BOUNDS)):
+            hf.plan(universe, keep, hf.Conditional(rho="1/2", noise="gaussian"))
 
 
 class TestChains:

@@ -132,6 +132,56 @@ class TestWhatFitsTheRelease:
         assert "It is in no ledger." in read().text
 
 
+GRID = {"step": "0.1", "l1": "1", "l2_squared": None, "neighbours": "declared", "on_grid": False, "round_totals": True}
+
+
+class TestLead:
+    """The page opens with sentences for everyone, before any number of a budget."""
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            (
+                {},
+                "This release publishes a table of 3,143 counts by state and county. 51 totals hold exactly: by state. Every count that "
+                "the kept totals do not fix was changed by random noise. 95 of 100 such counts are within about 16 of the true ones.",
+            ),
+            (
+                SAID["suppression"],
+                "It publishes the counts that the kept totals fix, and leaves out all others. No noise is added. 51 totals",
+            ),
+            ({**SAID["suppression"], "exposed__cells": 0}, "All counts are left out, since the kept totals fix none. No noise is added."),
+            (
+                {"guarantee__relation_fields__within_bounds": True, **SAID["a deviation that depends on the data"]},
+                "was drawn at random around the true one, within public bounds. How far off it may be depends on the counts. The budget",
+            ),
+            (
+                {"table__grid": GRID},
+                "This release publishes 3,143 values. 51 totals carry no noise: by state. Every value that the kept totals do not fix was "
+                "changed by random noise. 95 of 100 such values are within about 15.3 of the true ones, apart from rounding. The budget",
+            ),
+            ({"warnings": [{"kind": "weak-budget", "text": "LITTLE."}]}, "of the true ones. So large a budget protects little. The budget"),
+        ],
+    )
+    def test_what_everyone_understands_comes_first(self, changes: dict[str, Any], said: str) -> None:
+        opening, _, _ = read(**changes).lines.partition("Budget for ")
+        assert said in opening.replace("\n", " ")
+
+    def test_many_columns_are_counted(self) -> None:
+        columns = [f"column {number}" for number in range(10_000)]
+        assert "column 7; and 9,992 more, listed in card.json" in read(table__columns=columns).lines
+
+    def test_names_are_readable_where_there_are_no_labels(self) -> None:
+        subset = {"type": "subset", "kind": "kept", "column": "state", "codes": ["01", "02"], "node": None, "condition": None, "by": []}
+        card = a_card(kept__constraints=["subset(state in [01, 02])"], kept__definitions=[subset])
+        rows = [("subset(state in [01, 02])", "subset(state in [01, 02])", 7)]
+        for html in (statement_html(card), report_html(card, rows, ReportFacts())):
+            assert "subset(" not in html
+            assert "state 01, 02" in html
+            assert "state 11, county 001" in html
+            assert "state=" not in html
+
+
 class TestBudget:
     """It comes first, and a guess about one person shows what it means."""
 

@@ -258,7 +258,7 @@ def test_units_with_single_children_and_unweighted_levels() -> None:
         ((TWO, (1,), (frozenset(), frozenset()), {(1, 0): 1}), InvalidParameter, "two places"),
         ((TWO, (), (frozenset([0]), frozenset([0])), {}), InvalidParameter, "nothing is left"),
         ((TWO, (), (frozenset(), frozenset()), {(1, 0): Fraction(1, 2**120)}), RequestTooLarge, "64-bit"),
-        ((TWO, (), (frozenset(), frozenset()), {(1, 0): Fraction(10**4)}), InvalidParameter, "below 1/256"),
+        ((TWO, (), (frozenset(), frozenset()), {(1, 0): Fraction(2**31)}), InvalidParameter, "below 2.-30"),
         ((TWO, (), (frozenset(), frozenset()), {(1, 0): Fraction(1), (0, 0): Fraction(-1)}), InvalidParameter, "not negative"),
     ],
 )

@@ -44,8 +44,10 @@ PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
 ROOM_CELLS = 30_000_000
 """Cell draws, one or two seconds, that blocks whose cells are not all alike share equally, where that is more than PILOT_CELLS each."""
-ROUGH = 0.01
-"""Relative standard error of an estimated standard deviation above which it has two digits."""
+ROUGH, ROUGH_DIGITS = 0.01, 3
+"""Relative standard error of an estimated standard deviation above which it has so many digits: two would add an error of up to 5 %, as
+large as the standard error, which would then be stated too small.
+"""
 LEAST_DRAWS, COSTLY_CELLS = 100, 50_000_000
 """Fewer draws say too little, unless many cells share one number. Shapes of which so many cost more than PILOT_CELLS share this many cell
 draws, some seconds, in the order of the tasks; what is then left is not estimated. All are counts: the clock decides nothing.

@@ -18,7 +18,7 @@ from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
 from holdfast.chains.kernels import USUAL_KERNEL
 from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
-from holdfast.channels.alternatives import advice
+from holdfast.channels.alternatives import AUTO_DRAWS, advice, is_drawn_by_auto
 from holdfast.channels.channel import ONE_FREE_CELL, Channel
 from holdfast.channels.facts import Facts
 from holdfast.display import count_of, list_names
@@ -157,6 +157,19 @@ def choose_samplers(channel: Channel, progress: Progress | None = None, said: Se
     chained = [shape for shape in shapes if shape not in exact]
     if not chained:
         return Drawing(channel, exact, channel.guarantee)
+    try:
+        return _with_chains(channel, exact, chained, progress, said)
+    except (InvalidParameter, RequestTooLarge) as problem:
+        if not is_drawn_by_auto(channel):
+            raise
+        raise type(problem)(f"{problem} {AUTO_DRAWS}") from None
+
+
+def _with_chains(
+    channel: Channel, exact: dict[Shape, Choice], chained: list[Shape], progress: Progress | None, said: Sequence[Said] | None
+) -> Drawing:
+    """The drawing in which chains draw these shapes, and exact samplers the others."""
+    shapes = channel.shapes()
     check_can_weaken(channel.guarantee)  # before the assessment, which may take long
     chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), progress, said)
     facts = tuple(_chain_facts(shapes[shape], chain) for shape, chain in zip(chained, chains, strict=True))

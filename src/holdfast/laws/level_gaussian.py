@@ -142,8 +142,17 @@ class LevelGaussian(Target):
         w the weight of the finest table: of the leaves by all axes, whose mask is the largest. Other margins of the leaves may have more,
         but say nothing about moves within a leaf.
         """
+        return gaussian_log_tail(lattice.dimension, self._most, t)
+
+    @property
+    def _most(self) -> Fraction:
         _, finest = max((mask, share) for height, mask, share in self.measured if height == 0)
-        return gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
+        return 1 / (2 * self.rho * finest)
+
+    @property
+    def widest_variance(self) -> float:
+        """A bound of the variance of a cell: 1 / w."""
+        return float(self._most)
 
     def form(self, shape: Shape) -> LevelVariances:
         """The continuous form of a block's noise. All blocks that this law draws have the shape of units."""

@@ -28,6 +28,7 @@ from holdfast.privacy.calibration import (
     simple_sigma_squared,
     tight_sigma_squared,
 )
+from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
@@ -155,6 +156,11 @@ class GeneralizedGaussian(ChainMechanism):
             per=None if ways == ["sigma_squared"] else per,
             levels=values.get("levels"),
         )
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self:
+        pair = budget.asked.delta is not None
+        return cls(epsilon=budget.epsilon, delta=budget.asked.delta) if pair else cls(rho=budget.rho)
 
     @property
     def has_budget(self) -> bool:

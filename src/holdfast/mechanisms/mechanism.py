@@ -27,6 +27,7 @@ from holdfast.exposure.cells import known_by_identities
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.mechanisms.keys import InvalidKey, Key
+from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, KeyedNoise, Kind, Relation, secrets_of
 from holdfast.privacy.parameters import DISTANCE, Asked
 from holdfast.tables.declarations import checked_protect
@@ -114,6 +115,17 @@ class Mechanism(ABC):
     def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         """The keys of a run file that make these parameters."""
         return parameters
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self | None:
+        """The mechanism at this budget for what the table protects, as comparisons show it; None if it takes none.
+
+        By default one whose run file must say epsilon and nothing else, or that has no keys at all.
+        """
+        required = [key.name for key in cls.run_file_keys if key.required]
+        if cls.run_file_keys and required != ["epsilon"]:
+            return None
+        return cls.from_run_file({"epsilon": budget.epsilon} if required else {}, None)
 
     @abstractmethod
     def make_channel(self, facts: Facts) -> Channel:

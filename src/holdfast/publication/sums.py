@@ -191,7 +191,7 @@ def unit_numbers(universe: Universe, level: Level) -> Ints:
 
 
 def deviations_of(plan: Plan, level: Level) -> Floats:
-    """Standard deviations of the sums of a level to six digits, rough estimates to two, in values; no numbers where they are not known."""
+    """Standard deviations of the sums of a level to six digits, rough estimates to three, in values; no numbers where none are known."""
     universe = plan.facts.universe
     count = _units(universe, level)
     if plan.covariance is None:

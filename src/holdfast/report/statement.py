@@ -18,7 +18,8 @@ from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
     EXPOSED_SHAPE,
-    column_names,
+    by_text,
+    cell_text,
     deviation_text,
     disjoint_text,
     distance,
@@ -30,11 +31,14 @@ from holdfast.report.page import (
     is_as_asked,
     is_bounded,
     is_keyed,
+    is_rounded,
     is_suppressed,
+    is_weak,
     list_tells,
     mechanism_text,
     names,
     noun,
+    nouns,
     page_title,
     release_frame,
     revision_text,
@@ -50,10 +54,10 @@ from holdfast.report.page import (
 )
 from holdfast.wording.budget import Guess, hundredths
 from holdfast.wording.exposure import KINDS, kept_texts
+from holdfast.wording.figures import is_nil
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_CONSTRAINTS = 5
-SHOWN_COLUMNS = 8
 SHOWN_EXPOSED = 3
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
@@ -65,6 +69,7 @@ ENTRY_DIGITS = 12
 class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
+    lead: Markup
     budget_title: Markup
     budget: tuple[Tile, ...]
     budget_text: tuple[Markup, ...]
@@ -108,6 +113,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
     costs = guarantee.per_person or guarantee.smallest_secret
     guess = Guess(Fraction(costs.epsilon), Fraction(costs.delta), Fraction(costs.rho) if costs.kind == "zcdp" and costs.rho else None)
     return StatementFacts(
+        lead=_lead(card, say),
         budget_title=say("statement.protection" if is_keyed(card) else "statement.budget"),
         budget=_budget(card, say),
         budget_text=_budget_text(card, say),
@@ -116,7 +122,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         meaning_text=() if guarantee.status == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view.base),))),
         exposed=exposed_text(card, SHOWN_EXPOSED),
-        exposed_names=tuple(map(name, card.exposed.names[:SHOWN_EXPOSED])),
+        exposed_names=tuple(name(cell_text(card, cell)) for cell in card.exposed.names[:SHOWN_EXPOSED]),
         exposed_text=_exposed_text(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
@@ -130,6 +136,38 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         ),
         sign=say("statement.sign_text", id=name(release.id), name=name(table_name(card))),
     )
+
+
+def _lead(card: Card, say: Say) -> Markup:
+    """What was published, what holds exactly, what noise changed and how far, in sentences for everyone."""
+    if is_suppressed(card):
+        which = "statement.lead_suppressed" if card.exposed.cells else "statement.lead_suppressed_all"
+        return sentences((say(which, count=card.table.cells, by=by_text(card)), _lead_exact(card, say)))
+    said = [say(f"statement.lead_{noun(card)}", count=card.table.cells, by=by_text(card)), _lead_exact(card, say)]
+    which, typical = _which(card, say), _typical(card)
+    if is_keyed(card):
+        return sentences((*said, say("statement.others_keyed")))
+    if is_bounded(card):
+        said.append(say("statement.lead_bounded", which=which))
+    else:
+        is_little = any(given.kind == "little-noise" for given in card.warnings)
+        said.append(say("statement.lead_nil" if is_little else "statement.lead_noise", which=which))
+    if typical is not None and not is_nil(typical, noun(card)):
+        reach = distance(card, wide_factor(card)[0], typical)
+        said.append(say("statement.lead_reach_rounded" if is_rounded(card) else "statement.lead_reach", reach=reach, **nouns(card)))
+    return sentences((*said, say("statement.lead_weak") if is_weak(card) else None))
+
+
+def _lead_exact(card: Card, say: Say) -> Markup | None:
+    phrases = kept_texts(card.kept.read_constraints(), card.table.read_labels(), KINDS[0], say.language)
+    which = "statement.lead_unrounded" if rounded_text(card) else "statement.lead_exact"
+    return say(which, count=card.kept.totals, constraints=names(say, phrases, SHOWN_CONSTRAINTS)) if card.kept.totals else None
+
+
+def _typical(card: Card) -> float | None:
+    """The standard deviation that stands for all: that of a typical cell, or the largest where half of the cells or more have none."""
+    spread = card.expected_error.cell_standard_deviation
+    return None if spread.smallest is None or spread.median is None else spread.median or spread.largest or None
 
 
 def _asked_note(card: Card, asked: AskedInfo, say: Say) -> Markup:
@@ -233,8 +271,7 @@ def _numbers(parameters: Mapping[str, str]) -> str:
 
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card.table, card.kept
-    columns = names(say, column_names(card), SHOWN_COLUMNS)
-    lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
+    lines = [say("statement.cells", count=given.cells, by=by_text(card), universe=universe_text(card))]
     if given.counted is not None:
         lines.append(text(given.counted))
     labels, rounded = given.read_labels(), rounded_text(card)
@@ -258,12 +295,17 @@ def _others(card: Card, say: Say) -> Markup:
         return say("statement.others_suppressed")
     if is_keyed(card):
         return say("statement.others_keyed")
-    nothing = not card.kept.totals and not card.kept.identities
-    which = say(f"statement.which_{noun(card)}_{'open' if card.exposed.cells else 'all' if nothing else 'other'}")
+    which = _which(card, say)
     if is_bounded(card):
         return say("statement.others_bounded", which=which)
     step = step_of(card)
     return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
+
+
+def _which(card: Card, say: Say) -> Markup:
+    """The counts that noise may change."""
+    nothing = not card.kept.totals and not card.kept.identities
+    return say(f"statement.which_{noun(card)}_{'open' if card.exposed.cells else 'all' if nothing else 'other'}")
 
 
 def _exposed_text(card: Card) -> tuple[Markup, ...]:
@@ -276,16 +318,17 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     """The standard deviation of a typical cell, where it is known."""
     error = card.expected_error
     spread = error.cell_standard_deviation
-    if is_suppressed(card) or spread.smallest is None or spread.median is None or not spread.largest:
+    shown = _typical(card)
+    if is_suppressed(card) or shown is None or spread.smallest is None or spread.largest is None:
         return ()
     which = "error_tile" if spread.median else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
-    shown, note = (spread.median, "statement.error_note") if spread.median else (spread.largest, "statement.error_note_largest")
-    tiles = [Tile(label, deviation_text(card, shown), say(note, basis=error.basis))]
+    note = "error_note_nil" if is_nil(shown, noun(card)) else "error_note" if spread.median else "error_note_largest"
+    tiles = [Tile(label, deviation_text(card, shown), say(f"statement.{note}", basis=error.basis))]
     factor, law = wide_factor(card)
-    tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
+    tiles.append(Tile(say("statement.error_reach"), distance(card, factor, shown), say(f"statement.error_reach_{law}")))
     if spread.smallest != spread.largest:
-        low, high = (deviation_text(card, value) for value in (spread.smallest, spread.largest))
+        low, high = (deviation_text(card, value) if value else "0" for value in (spread.smallest, spread.largest))
         reach = say("statement.error_range_value", smallest=low, largest=high)
         zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))

@@ -14,8 +14,8 @@ from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
 ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, AHEAD, SCALE, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
-NEAREST_KNOWN, NEAREST = 15, 16
-STATE_SIZE = 17
+NEAREST_KNOWN, NEAREST, WHOLE = 15, 16, 17
+STATE_SIZE = 18
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """The kind of decision that exact arithmetic has made; 0 for none."""
 # `walk` is level_sequence.Walk; `spread` and `pairs` are SequenceVariances and Pairs of sequence_gaussian. They are unpacked once a table:
@@ -150,15 +150,15 @@ def safe_nome(variance):  # type: ignore[no-untyped-def]
 def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # type: ignore[no-untyped-def]
     """(status, p): the first proposal of class c that is kept, for a centre d beyond an integer and h = s^2 / V."""
     gap = 1.0 - h
-    scale = half[c] / (h * gap)
+    scale = half[c] / h
+    q = np.rint(d / gap)
     while True:
         place = used[c]
         if place >= filled[c]:
             return NEED_PAIRS, np.int64(0)
         p = proposals[place]
         word = np.float64(accepts[place])
-        x = gap * p - d
-        t = x * x * scale
+        t = (p - q) * (gap * (p + q) - 2.0 * d) * scale
         if (word + 1.0) * WIDTH <= 1.0 - t - band:
             break
         verdict = settle(word, math.exp(-t), band)
@@ -358,12 +358,14 @@ def draw_blocks(out, walk, spread, pairs, state, sums):  # type: ignore[no-untyp
         status = draw_table(final, walk, spread, pairs, state, sums)
         if status != DONE:
             return status
-        if state[KEEP] >= pairs.keeps.size:
-            return NEED_KEEP
-        verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, sums)
-        if verdict == 0:
-            return OPEN_BLOCK
-        state[KEEP] += 1
+        verdict = 1
+        if state[WHOLE] == 1:
+            if state[KEEP] >= pairs.keeps.size:
+                return NEED_KEEP
+            verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, sums)
+            if verdict == 0:
+                return OPEN_BLOCK
+            state[KEEP] += 1
         state[STAGE], sums[0] = 0, 0.0
         pairs.drawn[:] = 0
         if verdict > 0:
