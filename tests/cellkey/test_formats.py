@@ -180,13 +180,18 @@ class TestWritten:
         write_table(table, path, kind)
         assert _scaled(read_table(path, kind, repeat=1), table.key_size) == table
 
+    def test_a_matrix_leaves_out_that_a_zero_stays_zero(self, tmp_path: Path) -> None:
+        write_table(OURS.rescaled(100), tmp_path / "matrix", "superstar")
+        again = read_table(tmp_path / "matrix", "superstar", repeat=1)
+        assert (again.counts, again.losses_in_use.plateau) == ((1, 2, 3), OURS.rescaled(100).losses_in_use.plateau)
+
     def test_what_a_kind_cannot_hold_is_refused(self, tmp_path: Path) -> None:
         binary = PerturbationTable.from_probabilities({1: {0: 1}}, 2**32)
         for kind in ("ptable", "sas", "ons", "superstar"):
             with pytest.raises(InvalidParameter):
                 write_table(binary, tmp_path / "file", kind)
         with pytest.raises(InvalidParameter, match="counts 1, 2, 3"):
-            write_table(OURS.rescaled(10), tmp_path / "file", "superstar")
+            write_table(PerturbationTable.from_probabilities({2: {0: 1}, 3: {0: 1}}, 10), tmp_path / "file", "superstar")
         with pytest.raises(InvalidParameter, match="serves all larger"):
             write_table(PerturbationTable.from_probabilities({1: {0: 1}, 2: {0: 1}}, 10, repeat=2), tmp_path / "file", "ptable")
         assert list(tmp_path.iterdir()) == []

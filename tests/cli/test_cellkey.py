@@ -80,6 +80,7 @@ class TestDesign:
             (("--max", "2", "--variance", "1", "--js", "1", "--stay", "0.3"), "2^32"),
             (("--max", "2", "--variance", "1", "--js", "1", "--stay", "0.5", "--allow-short", "--kind", "sas", "--key-size", "0.8"), "0.8"),
             (("--max", "2", "--variance", "3/4", "--key-size", "256", "--kind", "ons"), "256"),
+            (("--max", "2", "--variance", "3/4", "--key-size", "256", "--kind", "superstar"), "256"),
         ],
     )
     def test_perturb_takes_the_designed_table(self, ask: tuple[str, ...], keys: str, run: Run, folder: Path) -> None:
@@ -88,7 +89,7 @@ class TestDesign:
         lines = [f"p{size}-{place},c{size}" for size in range(1, 32) for place in range(size)]
         Path("few.csv").write_text("\n".join(["id,kind", *lines]) + "\n", encoding="utf-8")
         tables = ("--table", "kinds=kind", "--table", "all=", "--noise", "made", "--id", "id", "--secret", "secret.json", "--keys", keys)
-        repeat = ("--repeat", "1") if "ons" in ask else ()
+        repeat = ("--repeat", "1") if {"ons", "superstar"} & {*ask} else ()
         done = run("cellkey", "perturb", "few.csv", *tables, *repeat, "--no-ledger", "-o", "out")
         assert done.code == 0, done.err
         assert done.out.startswith(NOT_PRIVATE)  # a test secret

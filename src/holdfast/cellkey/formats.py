@@ -85,7 +85,7 @@ def _read_text(file: Path, kind: Kind | None) -> tuple[str, Kind]:
 
 def write_table(table: PerturbationTable, path: str | os.PathLike[str], kind: Kind = "json") -> None:
     """Write a perturbation table to a new file. What is written reads back as it was, if the same `repeat` is given; only a file of ons
-    reads back as one whose cell keys are not folded, whatever the table was.
+    reads back as one whose cell keys are not folded, whatever the table was, and superstar has no place for count 0, which stays 0.
 
     Refused:     a key size that the kind cannot write: ptable and sas need a power of ten (`table.rescaled(10**8)`), ons and superstar one
                  that is not too large for a line a key; rows that the kind has no place for; a table that does not fold,
@@ -321,6 +321,9 @@ def _write_ons(table: PerturbationTable) -> str:
 
 
 def _write_superstar(table: PerturbationTable) -> str:
+    zero = table.rows.get(0)
+    if zero is not None and set(zero.noise) == {0} and len(table.rows) > 1:  # empty cells stay empty without a column
+        table = PerturbationTable([row for row in table.rows.values() if row.count], repeat=table.repeat)
     if table.counts != tuple(range(1, len(table.counts) + 1)):
         raise InvalidParameter("The columns of a matrix are the counts 1, 2, 3 and so on. The table has others.", field="kind")
     return "".join(",".join(map(str, row)) + "\n" for row in _matrix(table).T.tolist())
