@@ -66,7 +66,7 @@ CARD: dict[str, Any] = {
         "date": "2030-04-01",
         "office": "Statistical Office",
         "approver": "A. Chief, Director",
-        "private": True,
+        "test_key": False,
         "ledger": None,
         "ledger_text": "It is in no ledger.",
         "signer": None,

@@ -103,9 +103,9 @@ class ReleaseInfo(CardPart):
     )
     office: Text | None = Field(description="Who publishes it, as given; null if nothing was given.")
     approver: Text | None = Field(description="Who approved it, as given; null if nothing was given. A name here is not a signature.")
-    private: bool = Field(
-        description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
-        "protected, and the release must not be published."
+    test_key: bool = Field(
+        description="True if the noise came from a test key that anyone can repeat: then nothing is protected, and the release must not be "
+        "published. False if it came from a secret key; what that promises is in `guarantee`."
     )
     ledger: LedgerEntry | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
     grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")

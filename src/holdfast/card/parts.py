@@ -226,6 +226,8 @@ class KeyedInfo(CardPart):
     lowest: int = Field(description="The lowest noise of any count.")
     highest: int = Field(description="The highest noise of any count.")
     variance: Text = Field(description="The largest variance of the noise of any count, rounded up.")
+    least_result: int = Field(description="The smallest count above 0 that can be published, before weights.")
+    lowest_result: int = Field(description="The smallest count that can be published, before weights; it may be negative.")
     epsilon: Text = Field(description="From this epsilon on delta stops falling. Rounded up.")
     delta: Text = Field(description="The delta there, for two counts from `first` on that differ by one. Rounded up.")
     zero_delta: Text | None = Field(
@@ -239,8 +241,9 @@ class KeyedInfo(CardPart):
 class WarningInfo(CardPart):
     """What every page says first, and louder than the rest."""
 
-    kind: Literal["weak-budget", "little-noise", "test-key", "truncated", "no-limit"] = Field(
-        description="'weak-budget': the promise allows best guesses that are nearly always right. 'little-noise': most counts carry no "
+    kind: Literal["weak-budget", "no-guarantee", "little-noise", "test-key", "truncated", "no-limit"] = Field(
+        description="'weak-budget': the promise allows best guesses that are nearly always right. 'no-guarantee': "
+        "noise by cell keys promises no differential privacy. 'little-noise': most counts carry no "
         "noise. 'test-key': anyone can take the noise off. 'truncated': records of people with too many were left out. 'no-limit': no "
         "budget limits what all releases of the data cost together."
     )
@@ -361,7 +364,7 @@ class ViewInfo(CardPart):
     what: Literal["publication view"] = Field(description="What the files are.")
     text: Text = Field(description="The same in sentences.")
     release: Text = Field(description="Identifier of the release.")
-    private: bool = Field(description="As on the card of the release.")
+    test_key: bool = Field(description="As on the card of the release.")
     identity: Text = Field(description="mechanism.identity of the release.")
     released_counts_sha256: Text = Field(description="SHA-256 of the released counts, 8 bytes each, lowest first.")
     column: Text = Field(description="Column that holds the view.")
@@ -406,7 +409,7 @@ class TableSet(CardPart):
 
     schema_name: Literal["holdfast-tables/1"] = Field(alias="schema", description="What the file is.")
     release: Identifier = Field(description="Identifier of the release, as on every card.")
-    private: bool = Field(description="As on every card.")
+    test_key: bool = Field(description="As on every card.")
     ledger: LedgerEntry | None = Field(description="As on every card.")
     tables: Annotated[tuple[ListedTable, ...], Strict(False), Field(min_length=1, max_length=MOST_TABLES)] = Field(
         description="The tables."

@@ -240,6 +240,7 @@ class KeyedNoise:
 
     first, last:      counts that have noise; last is None where larger ones have it too.
     lowest, highest:  the range of the noise. variance: the largest of any count.
+    least_result:     the smallest count above 0 that can be published. lowest_result: the smallest one, negative ones included.
     epsilon, delta:   bounds for two counts from `first` on that differ by one; no larger epsilon has a smaller delta.
     zero_delta:       the delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; None where count 1 has no noise.
     distance:         of cell keys from uniform, which adds (1 + e^epsilon) times as much to delta.
@@ -252,6 +253,8 @@ class KeyedNoise:
     lowest: int
     highest: int
     variance: float
+    least_result: int
+    lowest_result: int
     epsilon: float
     delta: Fraction
     zero_delta: Fraction | None
