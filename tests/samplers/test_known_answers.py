@@ -139,7 +139,7 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "general, laplace": ([2, 1, -8, -8, 1, 2, 6, -1], "ed2576c9985b44bf"),
     "general, gaussian": ([-2, -1, -3, 0, 2, 1, -1, 1], "bd3a7f73c4fc1ddf"),
     "general, rounded": ([-1, 3, -4, -7, 0, -4, 20, -12], "d97be9f979668f2a"),
-    "classes, gaussian": ([2, 1, -1, -1, -4, 0, 1, -2], "5be79ef03a1838ba"),
+    "classes, gaussian": ([2, 1, -1, -1, -4, 0, 1, -2], "d195c163f1d77804"),
     "classes, rounded": ([3, -2, -6, 1, 1, 14, -4, -4], "7a26aace8e2efaf6"),
     "levels, laplace": ([9, -4, -5, 0, -4, 4, 3, 0], "70cd5c81d6ddc220"),
     "levels, gaussian": ([3, -3, -1, 1, -2, 2, 1, -1], "23cc2e6ecb0923df"),

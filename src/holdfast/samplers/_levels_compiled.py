@@ -26,6 +26,8 @@ NODES, STARTS, PARENTS, LONGEST, SUMS, STRIDE, STRIDES = 0, 1, 2, 3, 4, 5, 6
 # Columns of `box`, the unit at hand: by axis its number, its first child, how many it has, and the first child's node.
 PARENT, FIRST, CHILDREN, NODE = 0, 1, 2, 3
 
+NARROW = 1.0
+"""Values of 1 / (2 V) from which on the chance is one at an integer."""
 FLAT = 2.5
 FLAT_NOME = 1e-21
 """Above exp(-2 pi^2 FLAT) = 3.7e-22."""
@@ -150,15 +152,18 @@ def safe_nome(variance):  # type: ignore[no-untyped-def]
 def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # type: ignore[no-untyped-def]
     """(status, p): the first proposal of class c that is kept, for a centre d beyond an integer and h = s^2 / V."""
     gap = 1.0 - h
-    scale = half[c] / h
-    q = np.rint(d / gap)
+    scale, least = half[c] / (h * gap), 0.0
+    if half[c] >= NARROW:
+        x = gap * np.rint(d / gap) - d
+        least = x * x * scale
     while True:
         place = used[c]
         if place >= filled[c]:
             return NEED_PAIRS, np.int64(0)
         p = proposals[place]
         word = np.float64(accepts[place])
-        t = (p - q) * (gap * (p + q) - 2.0 * d) * scale
+        x = gap * p - d
+        t = x * x * scale - least
         if (word + 1.0) * WIDTH <= 1.0 - t - band:
             break
         verdict = settle(word, math.exp(-t), band)

@@ -6,13 +6,14 @@ lattice law the whole block is kept with probability prod theta_(s_j)(c_j) / the
 R7]); for the sequential law every cell is final when drawn ([theory R22]).
 
 One cell. With c0 = ceil(c - 1/2), d = c - c0: propose z = c0 + p, p from a fixed centred law of parameter V > s^2, and accept with
-probability exp(-t), h = s^2 / V, q an integer nearest to d / (1 - h),
+probability exp(-t), h = s^2 / V,
 
-    t = (p - q) ((1 - h) (p + q) - 2 d) / (2 V h),
+    t = ((1 - h) p - d)^2 / (2 V h (1 - h)),
 
-the ratio of the two weights divided by its largest value, at p = q. V is g w sigma_squared, and at least w sigma_squared + 1/4, where w,
-one of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal variance, whichever their
-stage, share one proposal law, a class. A proposal is taken at least as often as it is q: however small s^2 is, once in ten.
+the ratio of the two weights divided by its supremum over real p; where V <= 1/2, so that integers are far apart, by its value at an integer
+q nearest to d / (1 - h), with ((1 - h) p - d)^2 - ((1 - h) q - d)^2 in place of the square. V is g w sigma_squared, and at least w
+sigma_squared + 1/4, where w, one of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal
+variance, whichever their stage, share one proposal law, a class. However small s^2 is, one proposal in ten is q, and is taken.
 
 Words. Each class draws its proposals in chunks by the exact engine, and then takes as many accept words; pairs (proposal, accept word) are
 used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block come in chunks of their own.
@@ -20,17 +21,19 @@ The size of a chunk is a function of what is left to draw, so that output is a f
 
 Error of the doubles. d comes from an exact integer remainder, relative error below 2^-50. h is a product of at most MOST_AXES + 3 doubles,
 each the nearest to its value or off by two units in the last place: relative error below 2^-47. As h <= 1 / g <= 64/65, 1 - h has relative
-error below 2^-41. With y = (1 - h) (p + q) - 2 d, y is off by at most 2^-40.9 (|y| + 1), and t by 2^-40.8 (t + u / (2 s^2)), u = |p - q|.
-By |q - d / (1 - h)| <= 1/2, t >= (1 - h) u (u - 1) / (2 s^2): for u = 1, exp(-t) u / (2 s^2) <= 1 / (2 s^2), and beyond, where t >= (1 -
-h) u^2 / (4 s^2), it is below .43 / (s sqrt(1 - h)) <= 3.5 / s. Where doubles take the other one of two nearly nearest integers for q, t
-moves by the error at u = 1. So the chance is off by less than 2^-40.8 (.4 + max(1 / s^2, 3.5 / s)), which `step_band` covers: 2^-34 from
-s^2 = 2^-6 on. What it leaves open is settled with exact rationals and balls.
+error below 2^-41. With x = (1 - h) p - d, (1 - h) |p| <= |x| + |d|, so x is off by at most 2^-40 (|x| + |d|), and t = M x^2, M = 1 / (2 V
+h (1 - h)), by at most 2^-38 (t + sqrt(t) sqrt(M) |d|). sqrt(M) |d| <= 1 / (2 sqrt(2 s^2 (1 - h))) < 13 where V > 1/2: for V < 4 by g = 5/4,
+and everywhere by s^2 = V h, h >= 2^(-(MOST_AXES + 2) / 4) / g. By exp(-t) t < .4 and exp(-t) sqrt(t) < .43 the probability is off by less
+than 2^-35. For V <= 1/2, h <= 1/2 and M <= 1 / s^2. With y = (1 - h) q - d, |y| <= 1/2, t = M (x^2 - y^2) is off by at most 2^-38.5 t +
+2^-39 / s^2; where doubles take the other one of two nearly nearest integers for q, it moves by as much once more. So the chance is off by
+less than 2^-38 (.4 + 1 / s^2). `step_band` covers all this. What it leaves open is settled with exact rationals and balls.
 
 Where weights are no small integers the centre is (A + ratio B) / D with a double ratio. With e = `error` / 4 a bound of the relative errors
 of weights, of their sums and quotients, it is off by at most 4 e size, size = |A / D| + |ratio B / D| + 1, and h by 4 e; c0 is settled
-exactly where d comes that near to 1/2. gap >= 1/65. So y is off by at most f = 260 e + 8 e size + 2^-49 beyond (260 e + 2^-50) |y|, and
-the chance by at most 110 e + 2^-50 + f max(1 / s^2, 3.5 / s). The band is then twice that at size = MOST_SIZE, if that is more; larger ones
-are settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / s^2).
+exactly where d comes that near to 1/2. gap >= 1/65. So t = M x^2 is off by at most t (520 e) + sqrt(2 t) ((260 e + 2^-50) sqrt(2 t) + (130
+e + 4 e size + 2^-50) sqrt(65 / s^2)), and the chance by at most 390 e + 2^-50 + 5 (130 e + 4 e size + 2^-50) / s; where V <= 1/2, by at
+most 208 e + f / s^2, f = 650 e + 12 e size + 2^-48. The band is then twice that at size = MOST_SIZE, if that is more; larger ones are
+settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / s^2).
 """
 
 from __future__ import annotations
@@ -86,9 +89,9 @@ def stretch_for(sigma_squared: Fraction) -> tuple[Fraction, int]:
 
 def step_band(least: float, error: float = 0.0) -> float:
     """How near doubles decide about a cell of variance `least` or more; see the module's text."""
-    slope, e = max(1 / least, 3.5 / math.sqrt(least)), error / 4
-    band = max(STEP_BAND, 2.0**-40 / least)
-    return max(band, 2 * (110 * e + 2.0**-50 + slope * (260 * e + 8 * e * MOST_SIZE + 2.0**-49))) if error else band
+    slope, e = max(1 / least, 5 / math.sqrt(least)), error / 4
+    band = max(STEP_BAND, 2.0**-37 / least)
+    return max(band, 2 * (390 * e + 2.0**-50 + slope * (650 * e + 12 * e * MOST_SIZE + 2.0**-48))) if error else band
 
 
 def check_reach(cells: int, axes: int, scale: int, proxy: Fraction) -> int:
@@ -115,6 +118,11 @@ class VarianceClass:
     sampler: Sampler
     share: int
     cells: int
+
+    @property
+    def is_narrow(self) -> bool:
+        """As the compiled loop sees it."""
+        return float(1 / self.V) >= 2
 
 
 class SequenceGaussian:
@@ -430,8 +438,10 @@ class ClassPairs:
         found = self.classes[c]
         assert found is not None
         d, h = centre - math.ceil(centre - Fraction(1, 2)), variance / found.V
-        p, q = int(self.proposals[place]), round(d / (1 - h))
-        t = (p - q) * ((1 - h) * (p + q) - 2 * d) / (2 * found.V * h)
+        p, near = int(self.proposals[place]), d / (1 - h)
+        t = (1 - h) * (p - near) ** 2 / (2 * found.V * h)
+        if found.is_narrow:
+            t -= (1 - h) * (round(near) - near) ** 2 / (2 * found.V * h)
         word = self._first_word[c] + place - int(self._begin[c])
         return is_below(int(self.accepts[place]), 32, lambda: (-ball(t)).exp(), self._words, word)
 
