@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
-from holdfast.lattices.shapes import Units
+from holdfast.lattices.levels import Misfit, Piece, level_pieces
+from holdfast.lattices.shapes import Levels, Units
+from holdfast.lattices.shapes.levels import LevelVector, maximal
 from holdfast.lattices.shapes.merging import Measured, MergedUnits, merge_axes
 from holdfast.lattices.trees import Tree
-from holdfast.laws import LevelGaussian, Sequential
+from holdfast.laws import Gaussian, LevelGaussian, Sequential
 from holdfast.randomness import NoiseKey
+from holdfast.samplers.levels_gaussian import LevelsGaussian
 from holdfast.samplers.table import choose, steps_of
 from holdfast.samplers.theta import log_theta3
 from holdfast.samplers.tree_gaussian import TreeGaussian
@@ -158,6 +163,66 @@ def test_draws_follow_the_law_enumerated_on_the_stated_axes(name: str, reach: in
     counts = Counter(keys_of(draws(choose(shape, Sequential(target)).sampler, n, name)).tolist())
     observed = [counts[key] for key in law]
     assert sum(observed) < n or chi_square_p_value(observed, list(law.values()), n) < ALPHA
+
+
+def pieces_of(trees: tuple[Tree, ...], kept: Iterable[LevelVector]) -> list[Piece]:
+    """The blocks of all cells of these axes, places as codes, under sums at these level vectors."""
+    places = np.indices([tree.places for tree in trees]).reshape(len(trees), -1)
+    units = [[tree.unit_of(level)[own] for tree, level, own in zip(trees, t, places, strict=True)] for t in kept]
+    sizes = [[tree.units(level) for tree, level in zip(trees, t, strict=True)] for t in kept]
+    found = level_pieces([np.ravel_multi_index(own, size) for own, size in zip(units, sizes, strict=True)], list(places))
+    assert not isinstance(found, Misfit)
+    return found
+
+
+REGIONS = Tree(((2,), (2, 3)))
+
+
+AGES, TWO, THREE = Tree(((2,), (2, 2))), Tree.plain(2), Tree.plain(3)
+PRODUCTS: dict[str, tuple[tuple[Tree, ...], list[LevelVector], dict[Tree, set[int]]]] = {
+    # axes, kept vectors, for each axis that is left its levels in the kept vectors
+    "regions by age groups, and sex": ((REGIONS, AGES, THREE), [(1, 1, 0), (0, 0, 1)], {Tree(((4,), (4, 4, 6, 6))): {0, 1}, THREE: {0, 1}}),
+    "regions by sex, and age": ((REGIONS, TWO, THREE), [(1, 1, 0), (0, 0, 1)], {Tree(((4,), (2, 2, 3, 3))): {0, 1}, THREE: {0, 1}}),
+    "a by b, a by c, d": (
+        (TWO, THREE, THREE, TWO),
+        [(1, 1, 0, 0), (1, 0, 1, 0), (0, 0, 0, 1)],
+        {Tree(((2,), (3, 3))): {0, 1, 2}, THREE: {0, 1}, TWO: {0, 1}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_axes_of_a_product_that_kept_sums_treat_alike_are_one(name: str) -> None:
+    trees, kept, axes = PRODUCTS[name]
+    ((shape, _),) = pieces_of(trees, kept)
+    assert isinstance(shape, Levels)
+    assert {tree: set(levels) for tree, levels in zip(shape.trees, zip(*shape.kept, strict=True), strict=True)} == axes
+    check_same_moves(trees, kept)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.data())
+def test_products_on_fewer_axes_have_the_same_moves_and_no_more_tries(data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(st.lists(st.integers(2, 3), min_size=1, max_size=2), min_size=2, max_size=4))
+    trees = tuple(Tree(((own[0],), *([(own[1],) * own[0]] if len(own) > 1 else []))) for own in drawn)
+    if prod(tree.places for tree in trees) > 150:
+        return
+    vectors = st.tuples(*(st.integers(0, tree.depth) for tree in trees))
+    check_same_moves(trees, data.draw(st.lists(vectors, min_size=1, max_size=4)))
+
+
+def check_same_moves(trees: tuple[Tree, ...], kept: list[LevelVector]) -> None:
+    plain, pieces = Levels(trees, maximal(kept)), pieces_of(trees, kept)
+    assert sorted(np.concatenate([cells for _, cells in pieces]).tolist()) == list(range(plain.size))
+    moving = [(shape, cells) for shape, cells in pieces if not shape.is_pinned]
+    assert sum(shape.dimension for shape, _ in moving) == plain.dimension
+    for shape, cells in moving:
+        table = np.zeros((shape.dimension, plain.size), dtype=np.int64)
+        table[:, cells] = shape.basis().T
+        assert not any(plain.sums(row, t).any() for row in table for t in plain.kept)
+    if moving:
+        tries = prod(choose(shape, Gaussian(Fraction(2))).noise.expected_tries for shape, _ in moving)
+        assert tries <= LevelsGaussian(plain, Fraction(2)).expected_tries * (1 + 1e-9)
 
 
 WEIGHTS: tuple[dict[int, int], ...] = (
