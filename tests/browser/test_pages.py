@@ -96,7 +96,7 @@ def test_rows_of_a_group_open_without_a_script(width: int, opened: Browser, tmp_
 
 @pytest.mark.long
 def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
-    found = look(opened, statement_html(a_card(release__private=False)), shots("test-key", tmp_path))
+    found = look(opened, statement_html(a_card(release__test_key=True)), shots("test-key", tmp_path))
     assert len(found.printed) == 2
     assert all("NOT PRIVATE: drawn with a test key" in page for page in found.printed)
 

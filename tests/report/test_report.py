@@ -271,7 +271,7 @@ class TestForm:
         assert report_html(a_card(), KEPT, FACTS) == report_html(a_card(), list(KEPT), FACTS)
 
     def test_a_test_key_is_said_first_and_last(self) -> None:
-        html = report_html(a_card(release__private=False), KEPT, FACTS)
+        html = report_html(a_card(release__test_key=True), KEPT, FACTS)
         text = Page(html).text
         body = text.split("Report on release")
         assert body[1].strip().startswith("counties-2030-v1 " + NOT_PRIVATE)

@@ -65,7 +65,7 @@ SAID: dict[str, dict[str, Any]] = {
         "release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}",
         "release__grant": {"kind": "approximate", "epsilon": "4", "rho": "0.15", "delta": "1e-06", "grants": 2, "approver": "B. Chair"},
     },
-    "a test key": {"release__private": False},
+    "a test key": {"release__test_key": True},
     "levels": LEVELS,
 }
 
@@ -341,7 +341,7 @@ class TestForm:
 
 class TestNotPrivate:
     def test_the_banner_is_first_and_last_on_top_of_printed_pages_and_in_the_title(self) -> None:
-        html = statement_html(a_card(release__private=False))
+        html = statement_html(a_card(release__test_key=True))
         text = Page(html).text
         assert text.count(NOT_PRIVATE) == 3
         assert text.endswith("Do not publish or sign.")

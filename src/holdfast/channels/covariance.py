@@ -134,9 +134,10 @@ class Covariance:
     """Covariance of the noise of all cells.
 
     `basis` says what the figures are: exact (up to `relative_error`, from rounding), an upper bound (proved, never smaller than the
-    truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere. `cell_basis` and
-    `cell_error` say the same of the diagonal alone, which may be known better than sums. `of_target`: Markov chains draw some blocks, and
-    the figures are those of the law that they aim at, not of the law they have after so many steps.
+    truth), approximate (near the truth, and not proved to be above it), or estimated from draws of the public law (`relative_error` is
+    then one standard error). Data enter nowhere. `cell_basis` and `cell_error` say the same of the diagonal alone, which may be known
+    better than sums. `of_target`: Markov chains draw some blocks, and the figures are those of the law that they aim at, not of the law
+    they have after so many steps.
     Where draws would take too long, figures are no numbers; the others' basis is given, "not estimated" where there are none.
     """
 
@@ -154,7 +155,7 @@ class Covariance:
         return self._basis(of_cells=True)
 
     def _basis(self, of_cells: bool) -> Basis:
-        ranks: tuple[Basis, ...] = ("not estimated", "exact", "upper bound", "estimated")
+        ranks: tuple[Basis, ...] = ("not estimated", "exact", "upper bound", "approximate", "estimated")
         return max((basis for found in self.shapes for basis in found.bases(of_cells)), key=ranks.index, default="exact")
 
     @property

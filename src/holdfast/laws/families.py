@@ -42,7 +42,7 @@ from holdfast.lattices import Lattice
 from holdfast.lattices.norms import L1, L2, Norm
 from holdfast.lattices.shapes import Shape
 
-Basis: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated"]
+Basis: TypeAlias = Literal["exact", "upper bound", "approximate", "estimated", "not estimated"]
 Field: TypeAlias = str | int
 
 ON_THE_LATTICE = "over all integer tables z that change no kept total"
@@ -183,6 +183,10 @@ class Gaussian(Target):
     """
 
     sigma_squared: Fraction
+
+    def widen(self, factor: Fraction) -> Gaussian:
+        """The law whose variances are `factor` times as large."""
+        return Gaussian(self.sigma_squared * factor)
 
     @property
     def widest_variance(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -113,6 +113,10 @@ class LevelGaussian(Target):
     measured: tuple[tuple[int, int, Fraction], ...]
     names: tuple[str, ...] = ()
     """Names of the measured margins, for the formula; no stream depends on them."""
+
+    def widen(self, factor: Fraction) -> LevelGaussian:
+        """The law whose variances are `factor` times as large."""
+        return replace(self, rho=self.rho / factor)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -46,7 +46,7 @@ from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import RULE, zero_cells
 from holdfast.exposure.pins import RULE as PIN_RULE
 from holdfast.invariants.constraints import Constraint
-from holdfast.laws import LevelGaussian, Reads
+from holdfast.laws import Reads
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
@@ -196,9 +196,7 @@ class Plan:
 
     def _levels(self) -> tuple[LevelError, ...]:
         channel = self.drawing.channel
-        if not isinstance(channel.layout, LevelLayout) or not isinstance(channel.target, LevelGaussian):
-            return ()
-        return tuple(channel.layout.errors(channel.target))
+        return tuple(channel.layout.errors(channel.target)) if isinstance(channel.layout, LevelLayout) else ()
 
     def _margins(self) -> Iterable[tuple[str | None, float | None]]:
         """For all cells together, and for each column alone; None where it was not estimated."""
@@ -363,6 +361,8 @@ class Plan:
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said.law
+        if info.guarantee.law is not None:
+            yield "", info.guarantee.law.text
         costs = self.drawing.sampler_plan.groups
         for number, (group, cost) in enumerate(zip(info.sampler.groups, costs, strict=True)):
             blocks = f"{group.blocks:,} x {group.kind}" if group.blocks > 1 else group.kind
@@ -372,7 +372,7 @@ class Plan:
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group.sampler}; {group.why}; {tail}"
         basis = f" ({info.expected_error.basis})" if self.guarantee.keyed is None else ""
         yield "Error", f"{info.expected_error.text}{basis}"
-        for number, line in enumerate(level_lines(self.expected_error.levels)):
+        for number, line in enumerate(level_lines(self.expected_error.levels, self.expected_error.basis)):
             yield "" if number else "Levels", line
         for number, line in enumerate(promise_lines(self.guarantee)):
             yield "" if number else "Promise", line

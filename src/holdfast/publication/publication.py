@@ -82,7 +82,7 @@ def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
         date=order.date,
         office=order.office,
         approver=order.approver,
-        private=private,
+        test_key=not private,
         ledger=booking.entry,
         grant=None if booking.grant is None else GrantInfo.model_validate(booking.grant.to_fields()),
         disjoint=None if order.disjoint is None else DisjointInfo.of(order.disjoint),
@@ -99,11 +99,11 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     can say. `verify` makes it again from a folder. Software versions are those when the release began.
     """
     info = plan.info
-    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or not about.private)
+    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or about.test_key)
     return Card(
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
-        warnings=(*key_warnings(about.private), *info.warnings, *limits),
+        warnings=(*key_warnings(about.test_key), *info.warnings, *limits),
         table=_table_info(plan),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),
@@ -301,7 +301,7 @@ class Publication(Frames):
     @property
     def private(self) -> bool:
         """False where a test key was used: anyone can then recompute the noise."""
-        return self.about.private
+        return not self.about.test_key
 
     @property
     def entry(self) -> str | None:

@@ -37,8 +37,16 @@ def say_of(card: Card) -> Say:
 
 
 def table_name(card: Card) -> str:
-    """What the office calls the table, or the column it counts."""
-    return card.table.name or card.table.count
+    """What the office calls the table: its name in a release of several, else that of its data, or the column it counts."""
+    return card.release.table_name or card.table.name or card.table.count
+
+
+def page_title(card: Card, page: str) -> str:
+    """The title of "statement" or "report", which names the table where a release has several."""
+    release, say = card.release, say_of(card)
+    if release.table_name is None:
+        return say.plain(f"{page}.title", id=release.id)
+    return say.plain(f"{page}.title_table", id=release.id, table=release.table_name)
 
 
 def status_text(card: Card) -> str:
@@ -350,7 +358,7 @@ def is_as_asked(guarantee: GuaranteeInfo) -> bool:
 
 def banner(card: Card) -> Markup | None:
     """The line that no page of a release drawn with a test key may lack."""
-    if card.release.private:
+    if not card.release.test_key:
         return None
     say = say_of(card)
     return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
@@ -379,5 +387,5 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
         "banners": [(_headline(given.text), given.is_alarm) for given in card.warnings if given.kind != "test-key"],
-        "mark": say.plain("page.not_private") if not release.private else next(iter(alarms), None),
+        "mark": say.plain("page.not_private") if release.test_key else next(iter(alarms), None),
     }

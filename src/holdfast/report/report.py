@@ -39,6 +39,7 @@ from holdfast.report.page import (
     names,
     noun,
     nouns,
+    page_title,
     release_frame,
     revision_text,
     rounded_text,
@@ -86,7 +87,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         parts += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
         parts += (_kept_section(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
-    frame = release_frame(card, say.plain("report.title", id=card.release.id))
+    frame = release_frame(card, page_title(card, "report"))
     told = {"eyebrow": say("page.report"), "lead": _lead(card), "tiles": _tiles(card), "sections": parts}
     return render("report.html.j2", language=say.language, **frame, **told)
 
@@ -149,7 +150,7 @@ def _promise(card: Card) -> PageSection:
     return _section(
         "promise",
         say("report.promise"),
-        None if card.release.private else paragraph(say("report.promise_test_key")),
+        paragraph(say("report.promise_test_key")) if card.release.test_key else None,
         tag("div", items(card.guarantee.sentences), class_="full"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
         paragraph(say("report.promise_not" if card.kept.totals else "report.promise_not_free")),
@@ -174,7 +175,8 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
-    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", "sd"))
+    last = "sd" if error.found == "upper bound" else "about"
+    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", last))
     return _section(
         "error",
         heading,

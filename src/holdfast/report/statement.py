@@ -13,7 +13,7 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from holdfast.card.card import Card, GrantInfo
-from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
+from holdfast.card.parts import AskedInfo, CostInfo, KeyedInfo, ViewInfo
 from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
@@ -39,6 +39,7 @@ from holdfast.report.page import (
     names,
     noun,
     nouns,
+    page_title,
     release_frame,
     revision_text,
     rounded_text,
@@ -69,6 +70,7 @@ class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
     lead: Markup
+    budget_title: Markup
     budget: tuple[Tile, ...]
     budget_text: tuple[Markup, ...]
     meaning: Markup
@@ -82,6 +84,7 @@ class StatementFacts:
     error: tuple[Tile, ...]
     error_text: tuple[Markup, ...]
     not_promised: tuple[Markup, ...]
+    promise_title: Markup
     promise: tuple[Markup, ...]
     parameters: tuple[tuple[Markup, Markup], ...]
     check: tuple[Markup, ...]
@@ -96,7 +99,7 @@ def statement_html(card: Card, view: ViewInfo | None = None) -> str:
     Guarantees:  a pure function of its arguments; every text in it is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
-    frame = release_frame(card, say.plain("statement.title", id=card.release.id))
+    frame = release_frame(card, page_title(card, "statement"))
     return render(
         "statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say, view))
     )
@@ -111,6 +114,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
     guess = Guess(Fraction(costs.epsilon), Fraction(costs.delta), Fraction(costs.rho) if costs.kind == "zcdp" and costs.rho else None)
     return StatementFacts(
         lead=_lead(card, say),
+        budget_title=say("statement.protection" if is_keyed(card) else "statement.budget"),
         budget=_budget(card, say),
         budget_text=_budget_text(card, say),
         meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card.kept.totals else '_free'}", protected=protected),
@@ -124,6 +128,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         error=_error_tiles(card, say),
         error_text=_error_text(card, say),
         not_promised=_not_promised(card, say),
+        promise_title=say("statement.promise_keyed" if is_keyed(card) else "statement.promise"),
         promise=tuple(map(text, guarantee.sentences)),
         parameters=_parameters(card, say),
         check=(
@@ -178,8 +183,8 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     tiles = []
     as_asked = is_as_asked(guarantee)
-    if is_keyed(card):  # epsilon 0 with delta 1 promises nothing, and 0 alone would read as all
-        tiles.append(Tile(say("statement.budget_person", protected=protected), say("statement.budget_none"), say("statement.budget_keyed")))
+    if guarantee.keyed is not None:  # epsilon 0 with delta 1 promises nothing, and 0 alone would read as all
+        tiles += _keyed_tiles(guarantee.keyed, say)
     elif alone is None:
         value, note = _large(guarantee.smallest_secret, say)
         nobody = say("statement.nobody_alone", protected=protected)
@@ -200,6 +205,25 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
+def _keyed_tiles(noise: KeyedInfo, say: Say) -> list[Tile]:
+    """What protects counts by the cell key method, and how far: no budget, since nothing of this adds up."""
+    shown = {name: format_parameter(value) for name, value in vars(noise).items() if isinstance(value, str)}
+    counts = say("statement.keyed_counts" if noise.last is None else "statement.keyed_counts_to", first=noise.first, last=noise.last or 0)
+    value = say("cellkey.range_value", lowest=noise.lowest, highest=noise.highest)
+    note = "statement.keyed_noise_weighted" if noise.weighted else "statement.keyed_noise_note"
+    tiles = [
+        Tile(say("statement.keyed_key"), say("statement.keyed_key_value"), say("statement.keyed_key_note")),
+        Tile(say("statement.keyed_noise"), value, say(note, counts=counts, **shown)),
+    ]
+    if not noise.weighted:  # one record changes a weighted count by its weight
+        pair = say("statement.keyed_pair_value", epsilon=shown["epsilon"])
+        tiles.append(Tile(say("statement.keyed_pair"), pair, say("statement.keyed_pair_note", counts=counts, delta=shown["delta"])))
+    if noise.zero_delta is not None:
+        value = say("statement.keyed_zero_value", delta=shown["zero_delta"])
+        tiles.append(Tile(say("statement.keyed_zero"), value, say("statement.keyed_zero_note")))
+    return tiles
+
+
 def _large_pair(costs: CostInfo, say: Say) -> tuple[str, str]:
     """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
     if costs.kind != "zcdp":
@@ -213,7 +237,7 @@ def _budget_text(card: Card, say: Say) -> tuple[Markup, ...]:
     has), and what was declared so that its charge is not added to others.
     """
     release = card.release
-    said = [*([] if release.private else [say("statement.test_key")]), *([release.ledger_text] if release.ledger is None else [])]
+    said = [*([say("statement.test_key")] if release.test_key else []), *([release.ledger_text] if release.ledger is None else [])]
     return (*((sentences(said),) if said else ()), *disjoint_text(card))
 
 

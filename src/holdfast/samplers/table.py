@@ -93,6 +93,8 @@ def choose(shape: Shape, target: Target, asked: str = AUTO) -> Choice:
 
     Given:  `asked`, one of EXACT.
     """
+    if isinstance(target, Sequential) and shape in target.by_lattice:
+        target = target.of
     kinds = type(shape), type(target)
     prepare = COUPLED.get(kinds, SAMPLERS.get(kinds)) if asked == COUPLING else SAMPLERS.get(kinds)
     if prepare is None:

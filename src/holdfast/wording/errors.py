@@ -29,6 +29,7 @@ def leaves_cells_out(mechanism: str) -> bool:
 _BASES = {
     "exact": "exact",
     "upper bound": "proved upper bounds",
+    "approximate": "approximate: those of continuous noise of the same form",
     "estimated": "estimated from draws of the public law",
     "not estimated": "not estimated",
     "unknown": "not known",
@@ -68,7 +69,7 @@ def error_sentences(
     cells = count_of(f"{not_estimated:,}", "cell")
     missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
     is_bound = basis == "upper bound"
-    most = "at most " if is_bound else "about " if rough else ""
+    most = "at most " if is_bound else "about " if rough or basis == "approximate" else ""
     low, middle, high = (format_number(round_figure(value, 3, is_bound=is_bound)) for value in (smallest, median, largest))
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
     if is_nil(largest, noun):
@@ -87,11 +88,12 @@ def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 
-def level_lines(levels: Sequence[LevelError]) -> Iterator[str]:
-    """A small table: a proved bound of the standard deviation of every level and margin."""
+def level_lines(levels: Sequence[LevelError], basis: str) -> Iterator[str]:
+    """A small table: a bound of the standard deviation of every level and margin, proved or not."""
     if not levels:
         return
-    rows = [("level", "margin", "units", "standard deviation, at most"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    most = "at most" if basis == "upper bound" else "about"
+    rows = [("level", "margin", "units", f"standard deviation, {most}"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
