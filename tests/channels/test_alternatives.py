@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels import Facts
-from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, WITHOUT_BOUNDS, WITHOUT_LEVELS, advice
+from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, WITHOUT_BOUNDS, advice
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
 from holdfast.laws import L1Laplace, Rounded
@@ -102,16 +102,10 @@ class TestNamesOnlyWhatWorksHere:
         finally:
             choose.cache_clear()
 
-    def test_a_gaussian_is_told_how_much_more_noise_would_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Klein's sampler takes 1,411 units of work here at sigma_squared 1/2, and 804 at 2."""
-        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 900)
-        choose.cache_clear()
-        try:
-            others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))
-            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(epsilon="1/2", per="distance")]
-            assert all(other.law(OVERLAPPING).sampler.status == "exact" for other in others)
-        finally:
-            choose.cache_clear()
+    def test_the_lattice_law_is_refused_with_the_law_that_draws_it(self) -> None:
+        lattice = grid(300, 300)
+        assert 'law = "auto"' in refusal(hf.GeneralizedGaussian(sigma_squared="1/4", law="lattice"), lattice)
+        assert hf.GeneralizedGaussian(sigma_squared="1/4").law(lattice).sampler.status == "exact"
 
     @pytest.mark.long
     def test_a_hopeless_matrix_has_alternatives_with_their_variance(self) -> None:
@@ -137,18 +131,6 @@ class TestNamesOnlyWhatWorksHere:
 
 
 class TestMechanismsThatAskForMore:
-    def test_levels_name_the_same_budget_without_them(self) -> None:
-        """They named suppression alone, though the plain Gaussian was planned."""
-        universe = hf.Universe.product({"region": ["n", "s"], "county": [str(i) for i in range(12)], "sex": ["F", "M"]})
-        levels = {"region": {"sex": "1/4"}, ("region", "county"): {"total": "1/4", "detailed": "1/2"}}
-        facts = Facts.of(universe, [hf.margin("region")])
-        asked = hf.GeneralizedGaussian(rho="1", levels=levels).channel(facts)
-        said = advice(asked)
-        assert said.startswith(f"Drawn exactly here, as was tried: {WITHOUT_LEVELS}.")
-        plain = hf.plan(universe, [hf.margin("region")], hf.GeneralizedGaussian(rho="1"))
-        assert plain.drawing.is_exact
-        assert plain.guarantee.rho == asked.guarantee.rho
-
     def test_bounds_name_the_same_budget_without_them(self) -> None:
         universe = hf.Universe.product({name: [str(i) for i in range(12)] for name in "ab"})
         keep = [hf.margin("a"), hf.margin("b")]

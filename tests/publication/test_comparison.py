@@ -100,7 +100,6 @@ class TestBudgets:
         assert found.rows[0].promise == promise
         assert row(found, "rounded-projection").promise == {"epsilon = 1": "epsilon = 1", "rho = 2": "epsilon = 2"}[promise]
 
-
     def test_the_foot_never_says_more_than_is_implied(self) -> None:
         """1.42 would have been sqrt(2), rounded up: it implies a larger rho than was asked for."""
         said = str(compare(TOWNS, BY_TOWN, hf.GeneralizedGaussian(rho="1")))

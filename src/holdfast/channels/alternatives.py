@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, isqrt
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.exact.formatting import format_exact, round_figure
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.privacy.estimated import check_can_weaken
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.samplers.table import choose
@@ -29,8 +28,6 @@ MAX_DIMENSION = 250
 """Free dimensions of a general block up to which a sampler is tried: a second or two."""
 DRAWN_DIMENSION = 100
 """Up to which a variance that has no closed form is estimated from draws, a second or so; beyond it is a bound."""
-LARGER = tuple(4**k for k in range(1, 7))
-"""By how much more a Gaussian's sigma_squared is tried."""
 
 CHAIN = (
     "A Markov chain, line_gibbs, takes any kind of table, if its pairs meet (allow_estimated = true). Its promise is an estimate; "
@@ -39,9 +36,10 @@ CHAIN = (
 
 ANSWERS = 'Use a smaller step: the noise then has more. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
 
+OTHER_LAW = 'Use law = "auto" and sampler = "auto": the sequential law draws each cell once, at any budget.'
+
 NOT_TRIED = f"Other noise was not tried, because blocks beyond {MAX_DIMENSION} free dimensions take long to prepare; a plan tells about it:"
 
-WITHOUT_LEVELS = "the same rho without levels, which gives all of the budget to the finest table"
 WITHOUT_BOUNDS = "the same budget without bounds and rows (generalized-laplace, or generalized-gaussian in rho)"
 AUTO_DRAWS = 'No chain is needed: sampler = "auto" draws this law exactly here. Leave sampler out.'
 
@@ -57,6 +55,9 @@ def advice(channel: Channel) -> str:
         return ANSWERS
     if is_drawn_by_auto(channel):
         return AUTO_DRAWS
+    law = channel.guarantee.law
+    if law is not None and law.asked == "lattice":
+        return OTHER_LAW
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
     found = [text + _variance_note(channel, target) + _budget_note(channel, target) for text, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
@@ -92,8 +93,6 @@ def _takes_long(shapes: Iterable[Shape]) -> bool:
 def _proposals(channel: Channel) -> list[list[Proposal]]:
     """What may serve instead, noise of about the same size; each is still to be tried. Of a group only the first that works is named."""
     target, promised = channel.target, channel.guarantee
-    if isinstance(target, LevelGaussian) and promised.rho is not None:
-        return [[(WITHOUT_LEVELS, Gaussian(1 / (2 * promised.rho)))]]
     if isinstance(target, ConditionalLaplace) and promised.epsilon is not None:
         return [[(WITHOUT_BOUNDS, L1Laplace(promised.epsilon))], *_for_laplace(L1Laplace(promised.epsilon))]
     if isinstance(target, ConditionalGaussian) and promised.rho is not None:
@@ -133,11 +132,6 @@ def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
     return [[(text, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
-def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
-    more = [_propose_gaussian(target.sigma_squared * factor) for factor in LARGER]
-    return [more, [_propose_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
-
-
 def _for_rounded(target: Rounded) -> list[list[Proposal]]:
     return [[_propose_gaussian(2 / target.epsilon**2)]]
 
@@ -155,7 +149,6 @@ def _propose_rounded(epsilon: Fraction) -> Proposal:
 _INSTEAD: dict[type[Target], Callable[..., list[list[Proposal]]]] = {
     L1Laplace: _for_laplace,
     L2Laplace: _for_l2_laplace,
-    Gaussian: _for_gaussian,
     Rounded: _for_rounded,
 }
 

@@ -248,8 +248,8 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
 
     Given:       a mechanism's `channel`, and what it makes of facts without `zeros`; the published totals, one array for each entry of the
                  kept rows.
-    Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals: the price is the same.
-                 NothingLeft where no move is left.
+    Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals, and costs no more; where
+                 several laws may be taken, what is left has no more noise than the whole. NothingLeft where no move is left.
     """
     facts = channel.facts
     if not leaves_zeros_out(channel):
@@ -257,7 +257,7 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
     for zeros in _candidates(channel, totals):
         try:
             made = make(replace(facts, zeros=zeros))
-            if _leaves_out(made):
+            if _leaves_out(made) and not _is_worse(made, channel):
                 return choose_samplers(replace(made, request=made.request.exact_only))
         except (NoExactSampler, RequestTooLarge):
             continue
@@ -267,6 +267,12 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
                 "fewer totals, or publish without noise. Nothing was drawn, and nothing was charged."
             ) from None
     return None
+
+
+def _is_worse(made: Channel, channel: Channel) -> bool:
+    """Whether holes that the zeros leave would cost more, or need more noise, than drawing those cells too."""
+    own, before = made.guarantee.law, channel.guarantee.law
+    return own is not None and before is not None and (own.factor, own.kappa) > (before.factor, before.kappa)
 
 
 def _leaves_out(channel: Channel) -> bool:

@@ -44,7 +44,7 @@ class Mechanism(ABC):
     """A frozen value with exact parameters; `registry.register` makes it known to run files and cards.
 
     Given:       subclasses are frozen dataclasses without generated `__init__` and `__repr__`. Every argument of their constructor can be
-                 read back from an attribute of the same name.
+                 read back from an attribute of the same name; the argument `law`, which is a method here, from `asked_law`.
     """
 
     name: ClassVar[str]
@@ -208,7 +208,8 @@ class Mechanism(ABC):
         return made
 
     def __repr__(self) -> str:
-        given = [(name, getattr(self, name), p.default) for name, p in inspect.signature(type(self)).parameters.items()]
+        arguments = inspect.signature(type(self)).parameters.items()
+        given = [(name, getattr(self, "asked_law" if name == "law" else name), p.default) for name, p in arguments]
         return f"{type(self).__name__}({', '.join(f'{name}={_written(value)}' for name, value, default in given if value != default)})"
 
 
