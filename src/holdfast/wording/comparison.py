@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast.exact.formatting import format_amount, format_deviation, format_exact, format_given, round_figure
 from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.parameters import Asked
+from holdfast.wording.errors import basis_phrase
 
 NO_BUDGET = (
     "A comparison is at one budget, and {name} has none. Compare from a mechanism that has one, such as generalized-laplace with "
@@ -16,6 +17,8 @@ NO_BUDGET = (
 OUTSIDE = "The stated table is not within its bounds."
 TOO_LONG = "Simulating it would take too long."
 NONE = "-"
+MARKS = {"upper bound": "<=", "approximate": "~", "estimated": "~"}
+"""Before an error that is not exact, by how it was found."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +130,7 @@ def _cells(row: MechanismRow, sizes: int, biased: list[int]) -> tuple[str, ...]:
 def _error(value: float | None, found: str) -> str:
     if value is None:
         return NONE
-    mark = {"upper bound": "<=", "estimated": "~"}.get(found, "")
-    return f"{mark}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
+    return f"{MARKS.get(found, '')}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
 
 
 def _bias(value: float | None) -> str:
@@ -151,10 +153,9 @@ def _foot(found: Comparison) -> Iterator[str]:
     if simulated := [row.draws for row in rows if row.draws]:
         draws = f"{min(simulated):,}" if min(simulated) == max(simulated) else f"{min(simulated):,} to {max(simulated):,}"
         yield f"* Simulated, {draws} releases. {found.stated_table}"
-    if any(row.found == "upper bound" for row in rows):
-        yield "<= A proved upper bound."
-    if any(row.found == "estimated" for row in rows):
-        yield "~ Estimated from draws of the public law."
+    for found_by, mark in MARKS.items():
+        if any(row.found == found_by for row in rows):
+            yield f"{mark} {basis_phrase(found_by, 0.0, True).capitalize()}."
     if not all(row.is_exact for row in rows):
         yield "A Markov chain draws the first row: its errors are those of the law that the chain aims at."
 
