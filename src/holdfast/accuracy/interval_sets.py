@@ -8,7 +8,7 @@ All at once, they hold together with probability `level` or more:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -20,6 +20,7 @@ from holdfast.accuracy.interval import Interval, Sum, around, check_level, check
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells, margin_labels, query_label, query_name
 from holdfast.channels.drawing import Drawing
+from holdfast.display import step
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
@@ -160,7 +161,6 @@ def intervals_of(
     simultaneous: bool = True,
     nonnegative: bool = False,
     method: Ask = "auto",
-    progress: Callable[[int, int], None] | None = None,
 ) -> Intervals:
     """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies.
 
@@ -184,7 +184,7 @@ def intervals_of(
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
     if nonnegative:
         check_nonnegative(facts, *(row for _, row, _ in sums))
-    each = several or _laws(laws, sums, simultaneous, progress or (lambda done, of_all: None))
+    each = several or _laws(laws, sums, simultaneous)
     joint: Joint | None = None
     reaches = [law.reach(alpha) for law in each] if not simultaneous else []
     if simultaneous:
@@ -236,17 +236,18 @@ def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], al
     )
 
 
-def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool, progress: Callable[[int, int], None]) -> list[ErrorLaw]:
+def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[ErrorLaw]:
     """The law of each sum; refused at the first one, where they are too many to be simulated together."""
     out = []
-    for cells, row, _ in sums:
-        out.append(laws.of(cells, row))
-        progress(len(out), len(sums))
-        if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
-            raise RequestTooLarge(
-                f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for each by "
-                "itself with simultaneous=False."
-            )
+    with step("Computing intervals", len(sums)) as tell:
+        for cells, row, _ in sums:
+            out.append(laws.of(cells, row))
+            tell(len(out), len(sums))
+            if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
+                raise RequestTooLarge(
+                    f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for "
+                    "each by itself with simultaneous=False."
+                )
     return out
 
 
