@@ -110,15 +110,19 @@ _LONGEST = 60
 class Problem(Exception):
     """Something wrong at a place in the run file; only `load_run` sees it, and raises InvalidRun in its stead."""
 
-    def __init__(self, place: Place, text: str, line: int | None = None) -> None:
+    def __init__(self, place: Place, text: str, line: int | None = None, beside: Place | None = None) -> None:
         super().__init__(text)
         self.place = place
         self.text = text
         self.line = line
+        self.beside = beside
+        """Where the line is named if the place itself is not in the file: what asks for it."""
 
     def message(self, file: str, toml: str) -> str:
         """File, line where it can be found, field, what is wrong, what to do."""
-        line = line_of(key_lines(toml), self.place) if self.line is None and self.place else self.line
+        lines = key_lines(toml)
+        at = self.place if self.place in lines or self.beside is None else self.beside
+        line = line_of(lines, at) if self.line is None and self.place else self.line
         parts = [file, *([f"line {line}"] if line is not None else []), *([dotted_path(self.place)] if self.place else [])]
         return f"{', '.join(parts)}: {self.text}"
 
@@ -235,6 +239,10 @@ _MUST_BE = {
 }
 
 
+_UNQUOTED = {"int_type": re.compile(r"[1-9][0-9]{0,17}|0"), "bool_type": re.compile("true|false")}
+"""Texts that are a number or a word once their quotes are gone."""
+
+
 def explain(
     errors: Sequence[ErrorDetails], keys_at: Callable[[Place], Sequence[str]], sections: Mapping[str, Sequence[str]], toml: str
 ) -> Problem:
@@ -250,7 +258,10 @@ def explain(
         return Problem(place, f"this {'section' if len(place) == 1 else 'key'} is missing.{example(place)}")
     if kind == "literal_error":
         return Problem(place, not_one_of(value, re.findall(r"'([^']*)'", first["ctx"]["expected"])))
-    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{example(place)}")
+    unquoted = _UNQUOTED.get(kind)
+    quoted = isinstance(value, str) and unquoted is not None and unquoted.fullmatch(value.strip())
+    advice = f" Write {place[-1]} = {str(value).strip()}, without quotes." if quoted else example(place)
+    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{advice}")
 
 
 def not_one_of(value: object, choices: Sequence[str]) -> str:
@@ -260,7 +271,8 @@ def not_one_of(value: object, choices: Sequence[str]) -> str:
 
 def of_key(error: InvalidKey, raw: object) -> Problem:
     """The problem that a mechanism found with one of its keys; `raw` is its value in the file."""
-    return Problem(("release", error.key), f"{error.message.replace(GOT, show_found(raw))} {_close(raw, error.choices)}".rstrip())
+    text = f"{error.message.replace(GOT, show_found(raw))} {_close(raw, error.choices)}".rstrip()
+    return Problem(("release", error.key), text, beside=("release", "mechanism"))
 
 
 def _close(value: object, choices: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.card.parts import MAX_IDENTIFIER
+from holdfast.display import names_in, nearest, split_names
 from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, InvalidTable, OutputExists, RequestTooLarge, UnknownColumn
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
@@ -111,9 +112,18 @@ def start(source: str | os.PathLike[str], chosen: Choices, output: str | os.Path
 
 def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
     names = column_names(source)
-    for column in (*chosen.cells, *([] if chosen.count is None else [chosen.count])):
+    for option, column in (*(("cells", one) for one in chosen.cells), *([] if chosen.count is None else [("count", chosen.count)])):
         if column not in names:
-            raise UnknownColumn(f"There is no column {column!r}. Columns: {', '.join(map(repr, names))}.")
+            several = [f"--{option} {name}" for name in names_in(column, names)]
+            near = f"Write {' '.join(several)}. " if several else nearest(column, names, "{!r}")
+            raise UnknownColumn(f"--{option}: there is no column {column!r}. {near}Columns: {', '.join(map(repr, names))}.", field=option)
+    kept = [name for kept in chosen.keep if kept != TOTAL for name in split_names(kept)]
+    if (column := next((name for name in kept if name not in chosen.cells), None)) is not None:
+        several = names_in(column, chosen.cells)
+        near = f"Write --keep {':'.join(several)}. " if several else nearest(column, chosen.cells, "{!r}")
+        raise UnknownColumn(
+            f"--keep: no column of cells is called {column!r}. {near}Columns: {', '.join(map(repr, chosen.cells))}.", field="keep"
+        )
     if not chosen.cells:
         raise InvalidParameter("A table needs at least one column of codes.", field="cells")
     gaussian = chosen.rho is not None
@@ -132,7 +142,7 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         protect=chosen.protect,
         public=chosen.public,
         total=TOTAL in chosen.keep,
-        margins=[kept.split(":") for kept in chosen.keep if kept != TOTAL],
+        margins=[split_names(kept) for kept in chosen.keep if kept != TOTAL],
         release_id=chosen.release_id or likely_id(source),
         mechanism="generalized-gaussian" if gaussian else "generalized-laplace",
         budget=budget,
