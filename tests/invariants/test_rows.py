@@ -453,7 +453,7 @@ def test_names_of_columns_in_place_of_constraints() -> None:
 
 
 def test_a_code_without_its_zeros() -> None:
-    towns = hf.Universe.product({"town": ["01001", "02002"]})
+    towns = Universe.product({"town": ["01001", "02002"]})
     refused(
         lambda: compiled(towns, subset("town", ["1001"])), "no code '1001'. Did you mean '01001'? Zeros at the front are part of a code."
     )

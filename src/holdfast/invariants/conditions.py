@@ -207,6 +207,8 @@ class _Parser:
             raise self._error(f"column {column!r} holds integers: {plain}")
         if group == "text":
             return _unquote(text)
+        if group == "name":
+            raise self._error(f"put a code in single quotes: write {symbol} '{_requote(text)}'")
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "

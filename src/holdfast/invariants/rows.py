@@ -185,7 +185,6 @@ def compile_rows(universe: Universe, constraints: Iterable[Constraint]) -> Kept:
             raise InvalidConstraint(
                 f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(constraint).__name__}.{near}"
             )
-            )
         if constraint not in made:
             if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... constraints, for the next ones
                 _check_memory(universe, max(1, 2 * len(made)))

@@ -410,9 +410,9 @@ class Publication(Frames):
         method: Ask = "auto",
         progress: Watcher | None = None,
     ) -> Intervals:
-        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
-        simultaneous=True all of them hold together with probability `level`, else each does for itself. `progress` is called with
-        (name of a step, done, in all).
+        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`), over the
+        cells that meet a condition if one is given too. With simultaneous=True all of them hold together with probability `level`, else
+        each does for itself. `progress` is called with (name of a step, done, in all).
         """
         asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
         with watching(progress):
