@@ -110,7 +110,11 @@ class TestInit:
         ("options", "said"),
         [
             (("--count", "people", "--cells", "sex"), "no column 'people'"),
-            (("--count", "population", "--cells", "sex", "--keep", "age"), 'no column "age"'),
+            (("--count", "population", "--cells", "sex", "--keep", "age"), "--keep: no column of cells is called 'age'. Columns: 'sex'."),
+            ((*OPTIONS, "--keep", "county,sex"), "Write --keep county:sex."),
+            ((*OPTIONS, "--keep", "county:sexe"), "--keep: no column of cells is called 'sexe'. Did you mean 'sex'?"),
+            (("--count", "population", "--cells", "county,sex"), "Write --cells county --cells sex."),
+            (("--count", "n", "--cells", "sex"), "--count: there is no column 'n'."),
             (("--count", "population", "--cells", "sex", "--epsilon", "0"), "budget of zero"),
             (("--records", "--count", "population"), "Leave one of them out"),
             (("--epsilon", "1", "--rho", "1"), "Leave one of them out"),

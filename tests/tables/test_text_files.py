@@ -84,6 +84,14 @@ class TestSeparators:
         (tmp_path / "t.csv").write_text(text())
         assert refused(InvalidParameter, lambda: read(tmp_path / "t.csv", separator="::")).startswith("separator is one of")
 
+    def test_another_separator_than_the_file_has(self, tmp_path: Path) -> None:
+        """The message spoke of a missing line break."""
+        for own, given_ in (",;", ";,", "\t,"):
+            (tmp_path / "t.csv").write_text(text(own))
+            message = refused(UnknownColumn, lambda: read(tmp_path / "t.csv", separator=given_), str(SECRET), HEADER[1])
+            written = '"\\t"' if own == "\t" else f'"{own}"'
+            assert f'Its first line was read as one field, with separator = "{given_}". Write separator = {written}' in message
+
 
 class TestEncodings:
     @pytest.mark.parametrize("encoding", ["windows-1252", "iso-8859-1", "utf-16", "utf-16-le", "cp850", "utf-8", "utf-8-sig"])

@@ -150,7 +150,7 @@ class _Parser:
             return self._cells(column, operator.eq, "=", self._list())
         group, symbol = self._next("a comparison")
         if group != "op":
-            raise self._error(f"expected a comparison after {column!r}, found {symbol!r}")
+            raise self._error(f"expected a comparison after {column!r}, found {symbol!r}", "Write =, !=, <, <=, >, >= or in ('a', 'b').")
         return self._cells(column, _COMPARE[symbol], symbol, [self._value()])
 
     def _list(self) -> list[tuple[str, str]]:

@@ -452,7 +452,15 @@ class Publication(Frames):
         booking = self.booking
         asked = (map, map_code, map_level)
         areas = None if all(part is None for part in asked) else map_request(*asked)
-        output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base, areas)
+        output = Output(
+            Path(folder),
+            (formats,) if isinstance(formats, str) else tuple(formats),
+            None if sign is None else Path(sign),
+            force,
+            formulas,
+            view_base,
+            areas,
+        )
         booking.check_unpublished()
         check_writable(output, self.plan, self.id)
         complete(booking, output, self)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from holdfast.display import nearest
+from holdfast.display import nearest, split_names
 from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ EXAMPLES = {
     "release.approver": 'approver = "A. Chief, Director"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
     "release.per": 'per = "person" or per = "distance"',
+    "release.allow_exposed": "allow_exposed = 0, or the number that plan shows",
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
     "release.view_base": "view_base = 1",
@@ -163,7 +164,8 @@ def parse_toml(text: str) -> dict[str, object]:
     reason = told[: where.start()] if where else told
     line = int(where[1]) if where and where[1] else None
     column = f" at column {where[2]}" if where and where[2] else " at the end of the file" if where else ""
-    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. Put texts in double quotes, lists in brackets.", line)
+    advice = "Write paths with /, or in single quotes." if "\\" in reason else "Put texts in double quotes, lists in brackets; yes is true."
+    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. {advice}", line)
 
 
 def dotted_path(place: Place) -> str:
@@ -221,8 +223,9 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         advice = f"{word} stands in [{home}]: move it below that line. " if home else nearest(word, known, "[{}]")
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
     other = OTHER_SPELLINGS.get(dotted_path(place))
-    home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
-    advice = f"Did you mean {other}? " if other else f"It belongs to [{home}]: move it there. " if home else nearest(word, known)
+    homes = [f"[{section}]" for section, keys in sections.items() if word in keys and len(place) == 2]
+    advice = f"Did you mean {other}? " if other else nearest(word, known)
+    advice = f"It belongs to {' or '.join(homes)}: move it there. " if homes and not other else advice
     return f"there is no such key. {advice}Keys of {dotted_path(place[:-1])}: {', '.join(known)}."
 
 
@@ -261,6 +264,8 @@ def explain(
     unquoted = _UNQUOTED.get(kind)
     quoted = isinstance(value, str) and unquoted is not None and unquoted.fullmatch(value.strip())
     advice = f" Write {place[-1]} = {str(value).strip()}, without quotes." if quoted else example(place)
+    if kind == "list_type" and place[:2] == ("keep", "margins") and isinstance(value, str) and not _SECRET.search(value):
+        advice = f" Write margins = [[{', '.join(map(quote, split_names(value)))}]]."
     return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{advice}")
 
 

@@ -15,7 +15,16 @@ import numpy as np
 
 from holdfast.card.parts import MAX_IDENTIFIER
 from holdfast.display import names_in, nearest, split_names
-from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, InvalidTable, OutputExists, RequestTooLarge, UnknownColumn
+from holdfast.errors import (
+    EmptyTable,
+    HoldfastError,
+    InvalidParameter,
+    InvalidRun,
+    InvalidTable,
+    OutputExists,
+    RequestTooLarge,
+    UnknownColumn,
+)
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
 from holdfast.tables.cells import rank_rows
@@ -99,11 +108,16 @@ def start(source: str | os.PathLike[str], chosen: Choices, output: str | os.Path
             file.write(text)
     except FileExistsError:
         raise OutputExists(f"{path.name!r} exists already. Name another file with --output.") from None
+    refusal: HoldfastError | None = None
     try:
         load_run(path)
-    except HoldfastError:
+    except HoldfastError as error:
         path.unlink()
-        raise
+        refusal, option = error, (error.field or "").rpartition(".")[2]
+        if isinstance(error, InvalidRun) and option in ("epsilon", "rho", "per", "id", "protect"):
+            refusal = InvalidParameter(f"--{option}: {error.text}", field=option)
+    if refusal is not None:
+        raise refusal
     if not schema or beside.exists():
         return False
     beside.write_text(schema_text(), encoding="utf-8")
