@@ -106,7 +106,7 @@ class _Parser:
         while place < len(text):
             match = _TOKEN.match(text, place)
             if match is None or match.lastgroup is None:
-                raise self._error(f"cannot read {text[place : place + 12]!r}")
+                raise self._error(f"cannot read {text[place : place + 12]!r}", "Join comparisons with and, or, not.")
             tokens.append((match.lastgroup, match[match.lastgroup]))
             place = match.end()
         return tokens

@@ -254,8 +254,8 @@ class CsvSource:
                 "separator out: it is found. Names are not shown, since counts may be among them."
             )
         return (
-            f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing. Names "
-            "are not shown, since counts may be among them."
+            f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing, or "
+            "a title stand above it. Names are not shown, since counts may be among them."
         )
 
     def types(self) -> Sequence[Any]:
