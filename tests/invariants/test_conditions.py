@@ -246,6 +246,11 @@ def test_a_code_in_quotes_on_an_integer_column() -> None:
     refused(lambda: chosen(["9", "010"], 'c = "9"'), "column 'c' holds integers: write = 9")
 
 
+def test_words_of_other_languages_are_refused_with_ours() -> None:
+    refused(lambda: chosen(["F", "M"], "c = 'F' && c = 'M'"), "Join comparisons with and, or, not.")
+    refused(lambda: chosen(["F", "M"], "c LIKE 'F%'"), "found 'LIKE'. Write =, !=, <, <=, >, >= or in ('a', 'b').")
+
+
 def test_an_unquoted_text_is_refused_with_the_text_to_write() -> None:
     refused(lambda: chosen(["F", "M"], "c != F"), "write != 'F'")
 

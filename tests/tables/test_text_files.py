@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,11 @@ class TestSeparators:
 
     def test_another_separator_than_the_file_has(self, tmp_path: Path) -> None:
         """The message spoke of a missing line break."""
-        for own, given_ in (",;", ";,", "\t,"):
+        for own, other in (",;", ";,", "\t,"):
             (tmp_path / "t.csv").write_text(text(own))
-            message = refused(UnknownColumn, lambda: read(tmp_path / "t.csv", separator=given_), str(SECRET), HEADER[1])
+            message = refused(UnknownColumn, partial(read, tmp_path / "t.csv", separator=other), str(SECRET), HEADER[1])
             written = '"\\t"' if own == "\t" else f'"{own}"'
-            assert f'Its first line was read as one field, with separator = "{given_}". Write separator = {written}' in message
+            assert f'Its first line was read as one field, with separator = "{other}". Write separator = {written}' in message
 
 
 class TestEncodings:

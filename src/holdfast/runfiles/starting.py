@@ -131,12 +131,12 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
             several = [f"--{option} {name}" for name in names_in(column, names)]
             near = f"Write {' '.join(several)}. " if several else nearest(column, names, "{!r}")
             raise UnknownColumn(f"--{option}: there is no column {column!r}. {near}Columns: {', '.join(map(repr, names))}.", field=option)
-    kept = [name for kept in chosen.keep if kept != TOTAL for name in split_names(kept)]
-    if (column := next((name for name in kept if name not in chosen.cells), None)) is not None:
-        several = names_in(column, chosen.cells)
-        near = f"Write --keep {':'.join(several)}. " if several else nearest(column, chosen.cells, "{!r}")
+    kept = [name for text in chosen.keep if text != TOTAL for name in split_names(text)]
+    if (unknown := next((name for name in kept if name not in chosen.cells), None)) is not None:
+        several = names_in(unknown, chosen.cells)
+        near = f"Write --keep {':'.join(several)}. " if several else nearest(unknown, chosen.cells, "{!r}")
         raise UnknownColumn(
-            f"--keep: no column of cells is called {column!r}. {near}Columns: {', '.join(map(repr, chosen.cells))}.", field="keep"
+            f"--keep: no column of cells is called {unknown!r}. {near}Columns: {', '.join(map(repr, chosen.cells))}.", field="keep"
         )
     if not chosen.cells:
         raise InvalidParameter("A table needs at least one column of codes.", field="cells")
