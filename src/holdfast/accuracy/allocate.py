@@ -13,8 +13,9 @@ import numpy as np
 
 from holdfast.accuracy.level_design import Floats, Margin, MarginVariances
 from holdfast.accuracy.share_design import Objective, best_shares, closed_form
-from holdfast.channels import Facts
-from holdfast.channels.layout import MOST_MARGINS
+from holdfast.channels import Channel, Facts
+from holdfast.channels.gaussian import settle
+from holdfast.channels.layout import MOST_MARGINS, LevelLayout
 from holdfast.display import shorten, split_names
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact, round_figure, round_up
@@ -23,10 +24,12 @@ from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
 from holdfast.lattices.norms import L2
 from holdfast.lattices.shapes import Units
+from holdfast.laws.sequential import MOST_RAISED
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.levels import Shares, arrange_levels, margin_of, read_workload
+from holdfast.mechanisms.levels import Shares, arrange_levels, level_channel, margin_of, read_workload
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.guarantee import GaussianLaw
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.budget import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
@@ -49,6 +52,12 @@ class Reached:
     target: Fraction | None
     deviation: float
 
+    @property
+    def facts(self) -> ReachedLine:
+        """In plain values: the target exact, the deviation rounded up."""
+        target = None if self.target is None else format_exact(self.target)
+        return ReachedLine(self.level, self.margin, target, round_figure(self.deviation, 6, is_bound=True))
+
 
 @dataclass(frozen=True)
 class Allocation:
@@ -56,6 +65,7 @@ class Allocation:
 
     mechanism:  ready for hf.plan and hf.release.
     reached:    one row for each wanted margin, from the law that the plan shows.
+    others:     one row for each level and margin that was not wanted and is not exact: they get what the shares leave.
     within:     the goal is at most this factor above what any shares could reach with these margins measured: a proof, not a hope.
                 For targets it is a factor of rho, else one of the sum or the largest variance.
     equal:      the same factor for equal shares of the same margins, over the one reached: what choosing was worth.
@@ -64,6 +74,7 @@ class Allocation:
     goal: Goal
     mechanism: GeneralizedGaussian
     reached: tuple[Reached, ...]
+    others: tuple[Reached, ...]
     within: float
     equal: float
 
@@ -87,14 +98,13 @@ class Allocation:
     @property
     def facts(self) -> AllocationFacts:
         """In plain values, for screens and JSON."""
-        targets = [None if row.target is None else format_exact(row.target) for row in self.reached]
-        reached = [round_figure(row.deviation, 6, is_bound=True) for row in self.reached]
         return AllocationFacts(
             goal=self.goal,
             rho=format_exact(self.rho),
             per=self.mechanism.per,
             levels=[ShareLine(share.level, share.margin, format_exact(share.share)) for share in self.shares],
-            reached=[ReachedLine(row.level, row.margin, to, far) for row, to, far in zip(self.reached, targets, reached, strict=True)],
+            reached=[row.facts for row in self.reached],
+            others=[row.facts for row in self.others],
             within=max(round_figure(self.within, 6, is_bound=True), 1.0),
             equal_shares=round_figure(self.equal, 6, is_bound=False),
             run_file=self.run_file,
@@ -165,13 +175,45 @@ def allocate(
     mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
     rho_per_distance = mechanism.for_distance(facts.records).rho
     assert rho_per_distance is not None
+    law = _law(mechanism, facts)
+    if goal == "targets" and law.rho < rho_per_distance:  # the lattice law of this budget is not drawn
+        asked *= _price(facts, rho_per_distance, mechanism.levels)
+        mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
+        law = _law(mechanism, facts)
     rows = []
-    for share, values in zip(wanted, variances.at(2 * float(rho_per_distance) * np.array(design.shares, dtype=np.float64)), strict=True):
+    for share, values in zip(wanted, variances.at(2 * float(law.rho) * np.array(design.shares, dtype=np.float64)), strict=True):
         target = share.share if goal == "targets" else None
-        rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(float(values.max()))))
+        most = float(values.max()) * (MOST_RAISED if law.kappa else 1.0)
+        rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(most)))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
     value = float(rho_per_distance) if goal == "targets" else design.value
-    return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
+    others = tuple(_find_others(mechanism.channel(facts), places))
+    return Allocation(goal, mechanism, tuple(rows), others, value / design.bound, equal / value)
+
+
+def _find_others(channel: Channel, places: Sequence[Margin]) -> Iterable[Reached]:
+    """What levels and margins get that nobody asked for, as far as they are not exact."""
+    layout = channel.layout
+    assert isinstance(layout, LevelLayout)
+    wanted = {(layout.names[level], layout.margins.get(mask)) for level, mask in places}
+    for error in layout.errors(channel.target):
+        if error.largest and (error.level, error.margin) not in wanted:
+            yield Reached(error.level, error.margin, None, error.largest)
+
+
+def _law(mechanism: GeneralizedGaussian, facts: Facts) -> GaussianLaw:
+    found = mechanism.channel(facts).guarantee.law
+    assert found is not None
+    return found
+
+
+def _price(facts: Facts, rho: Fraction, levels: Shares | None) -> Fraction:
+    """How many times a budget must be larger so that what is drawn, and shown, has no more noise than its lattice law."""
+    assert levels is not None
+    wider = Fraction(MOST_RAISED) * rho
+    priced = settle(level_channel(facts, wider, levels), "auto", is_budget=False).guarantee.rho
+    assert priced is not None
+    return round_up(priced / rho * (1 + Fraction(1, 10**4)), DIGITS)
 
 
 def _with_finer(universe: Universe, names: Sequence[LevelName]) -> list[LevelName]:

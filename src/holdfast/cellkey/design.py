@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import LARGEST_D, SymmetricNoise, check_support
 from holdfast.cellkey.noise import NoiseLaw
+from holdfast.cellkey.rows import LARGEST_ROWS_D, design_rows
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
-from holdfast.exact.formatting import format_exact
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import budget, ordinary, probability
 
@@ -44,7 +45,7 @@ class Ranges:
     delta: tuple[Enclosure, Enclosure]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design:
     """Noise for a wanted (epsilon, delta), for both counts at least D.
 
@@ -72,6 +73,10 @@ class Design:
     def variance(self) -> float:
         return self.noise.variance()
 
+    def __repr__(self) -> str:
+        asked = f"epsilon = {format_short(self.epsilon)}, delta = {format_short(self.delta)}"
+        return f"Design({asked}: noise of {-self.D} to {self.D}, gamma = {format_short(self.gamma)}, variance {self.variance:.6g})"
+
     @cached_property
     def smallest(self) -> SymmetricNoise:
         """Noise on the smallest support found on which any gamma reaches delta at epsilon; never larger than by Proposition 3.
@@ -96,7 +101,20 @@ class Design:
         return self.noise.epsilon_delta()
 
     def quantised(self, key_size: int, *, allow_lost: bool = False) -> PerturbationTable:
+        """The table for keys 0 to key_size - 1, counts from D on. Refused where it would lose a noise value, unless allow_lost."""
         return self.noise.quantised(key_size, allow_lost=allow_lost)
+
+    def table(self, key_size: int) -> PerturbationTable:
+        """The table with rows for all counts: below D those of largest entropy with the same variance, or less where there is no more.
+
+        Counts from D on have the (epsilon, delta) of the design; smaller ones do not. Small counts lose noise for which there are too few
+        keys; a zero stays zero. Above LARGEST_ROWS_D there are no rows below D.
+        """
+        table = self.quantised(key_size)
+        if not 1 < self.D <= LARGEST_ROWS_D:
+            return table
+        small = design_rows(self.D, Fraction(self.variance), allow_short=True).quantised(key_size, allow_lost=True)
+        return PerturbationTable([*(row for count, row in small.rows.items() if count < self.D), *table.rows.values()])
 
 
 def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:

@@ -181,6 +181,7 @@ class AllocationFacts:
     per: str | None
     levels: list[ShareLine]
     reached: list[ReachedLine]
+    others: list[ReachedLine]
     within: float
     equal_shares: float
     run_file: str
@@ -190,12 +191,18 @@ def allocation_lines(found: AllocationFacts) -> Iterator[str]:
     """The budget, what it reaches, the shares, how good they are."""
     is_found = found.goal == "targets"
     yield f"{'Budget':<10} rho = {found.rho} for {_whom(found.per)}, {'found for these targets' if is_found else 'as given'}"
-    rows = [("level", "margin", "standard deviation", "target" if is_found else "")]
-    rows += [(row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in found.reached]
-    yield from _table("Reached", rows)
+    yield from _table("Reached", _reached_rows(found.reached, "target" if is_found else ""))
+    if found.others:
+        yield from _table("The rest", _reached_rows(found.others))
     shares = [(_name(row.level), _name(row.margin), row.share) for row in found.levels]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
     yield f"{'Quality':<10} {_quality(found)}"
+
+
+def _reached_rows(reached: Sequence[ReachedLine], last: str = "") -> list[tuple[str, ...]]:
+    """A table with its header. `last`: the title of its last column."""
+    lines = ((row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in reached)
+    return [("level", "margin", "standard deviation", last), *lines]
 
 
 def _whom(per: str | None) -> str:
@@ -354,7 +361,10 @@ def recorded_sentence(entry: str | None) -> str:
 
 
 def budget_warnings(guarantee: Guarantee) -> tuple[WarningInfo, ...]:
-    """Return the warning about a budget that protects little, if it does."""
+    """Return the warning about a budget that protects little, if it does, or about noise by cell keys, which has no budget."""
+    if (noise := guarantee.keyed) is not None:
+        text = Sentences()("warnings.keyed", lowest=noise.lowest, highest=noise.highest)
+        return (WarningInfo(kind="no-guarantee", text=text),)
     said = weak_sentence(guarantee)
     return () if said is None else (WarningInfo(kind="weak-budget", text=said),)
 
@@ -378,11 +388,11 @@ def sample_warnings(facts: Facts) -> tuple[WarningInfo, ...]:
     return (WarningInfo(kind="truncated", text=Sentences()("warnings.truncated", protected=facts.protect, count=facts.max_records or 1)),)
 
 
-def key_warnings(private: bool) -> tuple[WarningInfo, ...]:
+def key_warnings(test_key: bool) -> tuple[WarningInfo, ...]:
     """Return the warning about a test key, if the key is one."""
     say = Sentences()
     text = f"{say('page.not_private')}. {say('page.not_private_why')}"
-    return () if private else (WarningInfo(kind="test-key", text=text),)
+    return (WarningInfo(kind="test-key", text=text),) if test_key else ()
 
 
 def limit_warnings(guarantee: Guarantee, recorded: bool, limited: bool) -> tuple[WarningInfo, ...]:
