@@ -84,6 +84,7 @@ def test_a_budget_that_protects_little_and_one_beyond_the_grant(work: Path, run:
     assert "The plan stands, and the release would be refused: The budget of 't' is not enough" in refused.err
 
 
+@pytest.mark.filterwarnings("default::holdfast.errors.HoldfastWarning")
 def test_codes_that_a_spreadsheet_spoilt(work: Path, run: Callable[..., Ran]) -> None:
     Path("t.csv").write_text(ROWS.replace("01001", "0-9").replace("02002", "19-Oct"))
     assert "codes like dates: '19-Oct'. Spreadsheets make dates of ranges" in run("plan", "run.toml").err

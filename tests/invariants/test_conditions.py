@@ -443,7 +443,7 @@ def test_a_monstrous_condition_is_refused_as_one(condition: str) -> None:
 
 
 def test_advice_for_a_text_with_a_quote_inside_can_be_followed() -> None:
-    refused(lambda: chosen(["O'Neil", "M"], 'c = "O\'Neil"'), "write = 'O''Neil' if")
+    refused(lambda: chosen(["O'Neil", "M"], 'c = "O\'Neil"'), "write = 'O''Neil'")
 
 
 def test_a_long_condition_is_read_as_long_as_it_is_not_deep() -> None:

@@ -171,7 +171,7 @@ WRONG: list[tuple[str, str, str]] = [
      "line 5, table.hierarchies.county: an observed universe takes no hierarchies. "),
     # [keep]
     ("margin without brackets", DESIGN.replace('[["state"]]', '["state"]'),
-     'line 6, keep.margins[0]: must be a list. Got "state". Write margins = [["state"], '),
+     'line 6, keep.margins[0]: must be a list. Got "state". Write margins = [["state"]].'),
     ("margin as one text", DESIGN.replace('[["state"]]', '["state:county"]'),
      'line 6, keep.margins[0]: must be a list. Got "state:county". Write margins = [["state", "county"]].'),
     ("margin of two columns in one text", DESIGN.replace('[["state"]]', '[["state x county"]]'),
@@ -254,7 +254,8 @@ WRONG: list[tuple[str, str, str]] = [
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
      '"conditional", "suppression", "cell-key". Got "topdown".'),
     ("per", DESIGN.replace('"distance"', '"persons"'),
-     'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
+     'line 12, release.per: must be one of "person", "distance". Got "persons". The first is what protect says under [table]. Did you mean '
+     "person?"),
     ("per list", DESIGN.replace('"distance"', "[]"),
      'line 12, release.per: must be a text in double quotes. Got an empty list.'),
     ("no per", released(*LAPLACE, "epsilon = 1"),
@@ -393,7 +394,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("section as a list", DESIGN.replace("[table]", "[[table]]"),
      "line 1, table: must be a table. Got a list. "),
     ("no TOML", DESIGN.replace('"counties-2030-v1"', "counties"),
-     "line 9: this is not TOML: invalid value at column 6. Put texts in double quotes, lists in brackets."),
+     "line 9: this is not TOML: invalid value at column 6. Put texts in double quotes, lists in brackets; yes is true."),
     ("cut short", DESIGN + 'x = "a',
      "this is not TOML: "),
     ("end of document", DESIGN + "x = [1,",
