@@ -112,7 +112,9 @@ def test_standard_deviations_of_narrow_steps_are_said_to_be_approximate() -> Non
     assert narrow.expected_error.median == pytest.approx(math.sqrt(0.5) * 39 / 40, rel=1e-5)
     assert "standard deviation is about 0.689" in str(narrow)
     assert wide.expected_error.basis == "upper bound"
-    draws = hf.GeneralizedGaussian(sigma_squared="1/2", law="sequential").law(Facts.of(universe, keep).lattice).sample(
-        40, hf.NoiseKey.for_tests(2)
+    draws = (
+        hf.GeneralizedGaussian(sigma_squared="1/2", law="sequential")
+        .law(Facts.of(universe, keep).lattice)
+        .sample(40, hf.NoiseKey.for_tests(2))
     )
     assert float((draws.astype(np.float64) ** 2).mean()) ** 0.5 == pytest.approx(0.689, rel=0.03)
