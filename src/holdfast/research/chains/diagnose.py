@@ -38,7 +38,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
-from holdfast.research.chains.diagnostics import Steps, run_slices, trace_summary
+from holdfast.research.chains.diagnostics import StepCounter, run_slices, trace_summary
 from holdfast.research.chains.page import (
     AllBlocksFacts,
     ChainsFacts,
@@ -536,7 +536,7 @@ def _movement(kernel: Kernel, seed: str, steps: int | None, progress: Progress |
 
 def _acceptance_rate(kernel: Kernel, seed: str, steps: int, progress: Progress | None) -> float:
     """Autocorrelation of the second half of one chain."""
-    told = Steps(2 * steps, progress)
+    told = StepCounter(2 * steps, progress)
     with NoiseKey.for_tests("chain acceptance: " + seed) as key, key.stream(kernel.name) as words:
         state, _ = run_slices(kernel, kernel.start(words), steps, words, told)
         _, accepted = run_slices(kernel, state, steps, words, told)
