@@ -130,7 +130,8 @@ def _cells(row: MechanismRow, sizes: int, biased: list[int]) -> tuple[str, ...]:
 def _error(value: float | None, found: str) -> str:
     if value is None:
         return NONE
-    return f"{MARKS.get(found, '')}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
+    text = format_deviation(round_figure(value, 3, is_bound=found == "upper bound"))
+    return f"{MARKS.get(found, '')}{text}{'*' if found == 'simulated' else ''}"
 
 
 def _bias(value: float | None) -> str:
