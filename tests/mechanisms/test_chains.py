@@ -174,7 +174,9 @@ class TestRefused:
 
         monkeypatch.setattr("holdfast.channels.drawing.chain_samplers", refuse)
         mechanism = hf.GeneralizedLaplace(epsilon="1/4", sampler=name, eta=ETA, per="distance")
-        with pytest.raises(error, match=r'^No chain\. No chain is needed: sampler = "auto" draws this law exactly here\. Leave sampler out\.$'):
+        with pytest.raises(
+            error, match=r'^No chain\. No chain is needed: sampler = "auto" draws this law exactly here\. Leave sampler out\.$'
+        ):
             mechanism.law(grids(1)).sample(1)
         assert hf.GeneralizedLaplace(epsilon="1/4", per="distance").law(grids(1)).sampler.status == "exact"
 
