@@ -77,7 +77,7 @@ ROWS_AND_COLUMNS = csr_array(np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [
 
 
 class TestCrossing:
-    """[theory T151]: against every table of two rows and three columns."""
+    """[theory T153]: against every table of two rows and three columns, as if they were no network."""
 
     @given(
         st.lists(st.integers(0, 3), min_size=6, max_size=6),
@@ -111,8 +111,8 @@ class TestCrossing:
             crossing_block(pairs, np.array([3, 3, 4]), 3, nonnegative=True)
 
     def test_a_block_of_too_many_cells_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(view_crossing, "MOST_CELLS", 5)
-        with pytest.raises(RequestTooLarge, match="a block of 6 cells"):
+        monkeypatch.setattr(view_crossing, "MOST_SEARCHED", 5)
+        with pytest.raises(RequestTooLarge, match=r"in three ways or more over 6 cells.*keep two nested families"):
             crossing_block(ROWS_AND_COLUMNS, np.array([-1, 2, 2, 3, 3, 3]), 1, nonnegative=True)
 
 
@@ -203,7 +203,7 @@ def test_levels_are_told_from_columns_and_hierarchies() -> None:
     codes = ["A1", "A2", "B1", "C"]
     uneven = hf.Hierarchy({"A": None, "A1": "A", "A2": "A", "B": None, "B1": "B", "C": None}, levels=["county", "town"])
     universe = hf.Universe.product({"town": codes, "sex": ["F", "M"], "age": ["0", "1"]}, hierarchies={"town": uneven})
-    found = {name: unit.reshape(4, 4).tolist() for name, unit in level_partitions(universe)}
+    found = {", ".join(names): unit.reshape(4, 4).tolist() for names, unit in level_partitions(universe)}
     assert list(found) == ["county", "town", "town, sex"]
     assert [row[0] for row in found["county"]] == [0, 0, 1, 2]
     assert found["town, sex"] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5], [6, 6, 7, 7]]
@@ -242,8 +242,8 @@ def agreement(base: int, mechanism: Any, made: Any, simulated_by: Any = None) ->
         errors.append(made(release, base) - truth)
     bounds = {"0": (0, 0), "1 to 9": (1, 9), "10 to 99": (10, 99), "100 to 499": (100, 499)}
     found = []
-    for place, (level, size, units) in enumerate(classes):
-        if level == "cell":
+    for place, (names, size, units) in enumerate(classes):
+        if names == ("cell",):
             inside = (truth >= bounds[size][0]) & (truth <= bounds[size][1])
             assert inside.sum() == units
             found.append((size, two_sample_p_value(simulated[:, place], np.array(errors)[:, inside].sum(axis=1))))
@@ -279,7 +279,7 @@ def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
     view = release.view()
     classes, sums = class_errors(release.plan, ViewMaker(release.plan), view.counts, view.draws, 1, nonnegative=True)
     assert view.draws == module.MOST_DRAWS
-    assert [(line.level, line.size, line.units) for line in view.bias] == classes
+    assert [((line.level,), line.size, line.units) for line in view.bias] == classes
     for line, own in zip(view.bias, (sums / [units for _, _, units in classes]).T, strict=True):
         assert line.bias == pytest.approx(own.mean(), rel=1e-5, abs=1e-12)
         assert line.standard_error == pytest.approx(own.std(ddof=1) / view.draws**0.5, rel=1e-5)
@@ -410,7 +410,7 @@ def test_the_biases_on_the_page_are_those_of_the_tracts(shared_data: Path) -> No
     )
     view = release.view()
     classes, sums = class_errors(release.plan, ViewMaker(release.plan), table.counts, view.draws, 1, nonnegative=True)
-    true = {size: mean / units for (level, size, units), mean in zip(classes, sums.mean(axis=0), strict=True) if level == "cell"}
+    true = {size: mean / units for (names, size, units), mean in zip(classes, sums.mean(axis=0), strict=True) if names == ("cell",)}
     said = {line.size: line for line in view.bias if line.level == "cell"}
     page = (Path(__file__).parents[2] / "docs" / "publication-view.md").read_text(encoding="utf-8")
     for size, line in said.items():

@@ -424,7 +424,6 @@ class Publication(Frames):
         """
         return simulated_errors(self.plan.drawing, n, key)
 
-    @step("Making counts for print")
     def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.

@@ -69,12 +69,8 @@ BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
 def bias_rows(view: ViewInfo) -> list[tuple[str, ...]]:
-    """The table of biases; empty if none were simulated. Levels have labels where columns do."""
-    called = dict(zip(view.levels, view.level_labels or view.levels, strict=True))
-    return [
-        (called.get(line.level, line.level), line.size, f"{line.units:,}", *_bias(line.bias, line.standard_error))
-        for line in view.bias.lines
-    ]
+    """The table of biases; empty if none were simulated."""
+    return [(line.label, line.size, f"{line.units:,}", *_bias(line.bias, line.standard_error)) for line in view.bias.lines]
 
 
 def _bias(bias: float, error: float) -> tuple[str, str]:
