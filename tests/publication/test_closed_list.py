@@ -233,7 +233,6 @@ class TestNothingRidesAlong:
         assert "tables.json" in refusal(keyed)
 
 
-
 MORE: dict[str, Callable[[Path], object]] = {
     "thesis.docx": lambda folder: (folder / "thesis.docx").write_text("years of work"),
     ".git": lambda folder: (folder / ".git").mkdir(),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import holdfast as hf
+from holdfast.display import watching
 from holdfast.errors import InvalidParameter, RequestTooLarge, VerificationFailed
 from holdfast.publication import view as module
 from holdfast.publication.view import BASES, ViewMaker, class_errors, level_partitions
@@ -291,6 +292,25 @@ def test_the_table_of_biases_is_the_mean_over_simulated_releases() -> None:
     assert all(line.bias == line.standard_error == 0 for line in towns)  # kept totals have none
 
 
+def test_biases_are_told_for_kept_margins_and_where_they_cross() -> None:
+    keep = [hf.margin("town"), hf.margin("age")]
+    wide = hf.Universe.product({"town": list("abc"), "sex": ["F", "M"], "age": ["0", "18"]})
+    release = hf.release(
+        hf.Table(wide, np.array([0, 0, 0, 40, 0, 0, 0, 40, 30, 0, 30, 0])),
+        keep,
+        hf.GeneralizedGaussian(sigma_squared=9),
+        key=hf.NoiseKey.for_tests("told"),
+    )
+    steps: list[tuple[str, int, int]] = []
+    with watching(lambda *told: steps.append(told)):
+        lines = release.view().bias
+    assert {line.level for line in lines} == {"town", "age", "town, age", "town, sex", "cell"}
+    assert all(line.bias == line.standard_error == 0 for line in lines if line.level in ("town", "age"))
+    assert any(line.bias > 10 * line.standard_error for line in lines if line.level == "town, age")
+    assert {name for name, _, _ in steps} == {"Making counts for print", "Simulating the bias"}
+    assert all(step[1] == step[2] for step in (steps[-1], next(own for own in reversed(steps) if own[0] == "Making counts for print")))
+
+
 def test_a_class_whose_mean_never_changes_has_no_bias_and_is_not_said_to_be_exact() -> None:
     """All cells under kept totals in one size class: their errors add up to zero in every draw, though each has some."""
     truth = np.full(36, 300)
@@ -378,6 +398,20 @@ def test_a_reader_makes_the_same_view_of_the_folder(tmp_path: Path) -> None:
         file.write("a,0,1,1,false\n")
     with pytest.raises(VerificationFailed, match=r"table\.csv has"):
         hf.load(tmp_path / "out")
+
+
+def test_a_folder_with_a_view_of_levels_is_verified(tmp_path: Path) -> None:
+    """The code trees were not on the card: a reader's view had no county, and `verify` refused the publisher's."""
+    towns = ["A1", "A2", "B1", "B2", "B3"]
+    tree = hf.Hierarchy.from_prefixes(towns, [1], levels=["county", "town"])
+    wide = hf.Universe.product({"town": towns, "sex": ["F", "M"]}, hierarchies={"town": tree})
+    table = hf.Table(wide, np.arange(10) % 4)
+    release = hf.release(
+        table, [hf.margin("sex")], hf.GeneralizedGaussian(sigma_squared=9), key=hf.NoiseKey.for_tests("tree"), release_id="t"
+    )
+    folder = release.save(tmp_path / "out", view_base=1)
+    assert "publication view" in hf.verify(folder).recomputed
+    assert hf.load(folder).view().info == release.view().info
 
 
 def test_files_are_labelled(tmp_path: Path) -> None:

@@ -228,7 +228,9 @@ def margin_partitions(kept: Kept) -> Iterator[tuple[Names, Ints]]:
     for number, column in enumerate(universe.columns):
         tree = universe.hierarchies.get(column)
         place |= {name: (number, depth) for depth, name in enumerate((*(() if tree is None else tree.levels), column))}
-    margins = [((*rows.levels, *rows.columns), rows.group) for rows in kept.families if rows.form == "margin" and not (rows.group < 0).any()]
+    margins = [
+        ((*rows.levels, *rows.columns), rows.group) for rows in kept.families if rows.form == "margin" and not (rows.group < 0).any()
+    ]
     crossed = [((*one, *other), refine_groups(own, unit)) for (one, own), (other, unit) in combinations(margins, 2)]
     for names, unit in (*margins, *crossed):
         finest = {place[name][0]: name for name in sorted(names, key=place.__getitem__)}  # of the levels of a column the finest says it all
