@@ -1,9 +1,8 @@
 """Shares for levels: a table shaped like one for redistricting, drawn once, its error by level beside the closed form.
 
 State, 20 counties, 400 tracts, 1,200 block groups, 6,000 blocks, by group quarters, voting age, hispanic and race: 2,016 numbers a unit.
-The population is made up; the state's total is kept. Shares are about those of a published census: each is 10^4 / the variance that one of
-its measurements had, rounded. Variances are four times those: with more than about a third of that rho the whole table would be drawn too
-often before one is kept, and the plan refuses it. Errors are root mean squares over all units and numbers.
+The population is made up; the state's total is kept. Shares and rho are about those of a published census: each weight is 10^4 / the
+variance that one of its measurements had, rounded. Errors are root mean squares over all units and numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from benchmarks.timing import best_of, fresh_interpreter
 from holdfast.channels.layout import LevelLayout
 from holdfast.lattices.shapes import Units
 from holdfast.lattices.trees import Tree
-from holdfast.laws import LevelGaussian
+from holdfast.laws import Gaussian, LevelGaussian, Sequential
+from holdfast.randomness import NoiseKey
 from holdfast.research.synth import synthesize
 from holdfast.samplers.table import choose
 
@@ -39,7 +39,7 @@ WEIGHTS: dict[str, dict[Any, int]] = {
 }
 WHOLE = sum(weight for margins in WEIGHTS.values() for weight in margins.values())
 SHARES = {level: {margin: Fraction(weight, WHOLE) for margin, weight in margins.items()} for level, margins in WEIGHTS.items()}
-VARIANCE = 4 * 10**4
+VARIANCE = 10**4
 """Of a measurement of weight one."""
 RHO = Fraction(WHOLE, 2 * VARIANCE)
 
@@ -56,6 +56,7 @@ HALVES = LevelGaussian(Fraction(1, 400), ((1, 0, Fraction(1, 2)), (0, 0, Fractio
 MANY_LEAVES = 10**7
 MOST_DRAW, MOST_PLANNED, MOST_MANY = 0.05, 0.5, 2.0
 TRACT_HEADERS = ("leaves", "step", "seconds")
+SIX_HEADERS, MOST_SIX = ("what", "cells", "step", "CPU s", "ns/cell"), 1.5
 
 
 def tract_table(units: dict[str, int] = TRACTS, many: int = MANY_LEAVES, rounds: int = 3) -> Table:
@@ -84,6 +85,56 @@ def tract_table(units: dict[str, int] = TRACTS, many: int = MANY_LEAVES, rounds:
     ]
     rows = [Row(f"{leaves:,}", (step, f"{seconds:.3f}"), (Bar("s", seconds, most),)) for leaves, step, seconds, most in told]
     return Table("Half of rho for counties, half for tracts", TRACT_HEADERS, rows)
+
+
+def six_columns(sizes: tuple[int, ...] = (10**5, 10**6, 10**7)) -> Table:
+    """Plan and first draw, with shares for levels of six columns and with levels of them kept; processor time of one run each."""
+    rows = []
+    for kind in ("shares for levels", "kept levels, sequential law"):
+        least: dict[str, float] = {}
+        for cells in sizes:
+            found = json.loads(fresh_interpreter(f"from benchmarks.levels_weighted import measured_six; measured_six({cells}, {kind!r})"))
+            for step, seconds in found["steps"]:
+                per_cell = seconds / found["cells"] * 1e9
+                bars = (Bar("per cell", per_cell / least[step], MOST_SIX),) if cells > sizes[1] else ()
+                least[step] = per_cell
+                rows.append(Row(kind, (f"{found['cells']:,}", step, f"{seconds:.2f}", number(per_cell)), bars))
+    return Table("Six columns of levels", SIX_HEADERS, rows)
+
+
+def measured_six(cells: int, kind: str) -> None:
+    """Plan a table of about so many cells and draw it twice; print the processor time of each step as JSON."""
+
+    def tree(name: str, groups: int, each: int) -> hf.Hierarchy:
+        above: dict[str, str | None] = {f"{name} {i}": None for i in range(groups)}
+        above |= {f"{name} {i}.{j}": f"{name} {i}" for i in range(groups) for j in range(each)}
+        return hf.Hierarchy(above, levels=[f"{name} group", f"own {name}"])
+
+    side = max(2, round((cells / 2400) ** 0.5))
+    trees: dict[str, Any] = {"place": tree("place", side, side), "age": tree("age", 5, 2), "school": tree("school", 3, 2)}
+    universe = hf.Universe.product({**trees, "sex": ["F", "M"], "born": list("abcd"), "work": list("abcde")})
+    steps, began = [], time.process_time()
+    if kind == "shares for levels":
+        shares: dict[str, Any] = {
+            "place group": {("sex", "age"): "1/8", ("school", "born"): "1/8"},
+            "own place": {"total": "1/4", ("age", "sex"): "1/4", "detailed": "1/4"},
+        }
+        keep, mechanism = [hf.margin("place group")], hf.GeneralizedGaussian(rho="1/10", levels=shares, per="distance")
+    else:
+        keep = [hf.margin("place group"), hf.margin("age group", "sex"), hf.margin("school group"), hf.margin("born"), hf.margin("work")]
+        mechanism = hf.GeneralizedGaussian(rho="1/50", per="distance")
+    channel = hf.plan(universe, keep, mechanism).drawing.channel
+    steps.append(("plan", time.process_time() - began))
+    assert isinstance(channel.target, LevelGaussian | Gaussian)
+    target = channel.target if isinstance(channel.target, LevelGaussian) else Sequential(channel.target)
+    blocks = [(choose(shape, target).noise, count) for shape, count in channel.shapes().items()]
+    for step in ("first draw", "prepared draw"):
+        began = time.process_time()
+        with NoiseKey.for_tests("six").stream(step) as words:
+            for sampler, count in blocks:
+                sampler.draw(count, words)
+        steps.append((step, time.process_time() - began))
+    print(json.dumps({"cells": len(universe), "steps": steps}))
 
 
 def one_state(leaves: int) -> Units:

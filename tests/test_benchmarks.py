@@ -341,11 +341,19 @@ def test_conditional_measures_every_method_with_the_bars_of_the_issue() -> None:
 @pytest.mark.long
 def test_levels_measures_every_shape_and_law_and_their_growth() -> None:
     found = levels.run(sizes=(13_000, 40_000), rounds=1, redistricting=False)
-    draws, growth = found.tables
+    draws, beside, growth = found.tables
     assert len(draws.rows) == 2 * len(growth.rows) == 2 * len(levels.SHAPES) * len(levels.LAWS)
-    assert {len(row.figures) + 1 for table in found.tables for row in table.rows} == {len(draws.headers), len(growth.headers)}
-    assert [len(row.bars) for row in draws.rows] == [1, 0] * len(growth.rows)
-    assert all(len(row.bars) == 1 for row in growth.rows)
+    assert all(len(row.figures) + 1 == len(table.headers) for table in found.tables for row in table.rows)
+    assert [len(row.bars) for row in draws.rows] == [1, 0, 1, 1, 1, 0] * len(levels.SHAPES)  # the sequential law has a bar at every size
+    assert all(len(row.bars) == 1 for row in [*beside.rows, *growth.rows])
+
+
+@pytest.mark.parametrize("kind", ["shares for levels", "kept levels, sequential law"])
+def test_six_columns_are_planned_and_drawn(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    levels_weighted.measured_six(10_000, kind)
+    found = json.loads(capsys.readouterr().out)
+    assert found["cells"] == 9600
+    assert [step for step, _ in found["steps"]] == ["plan", "first draw", "prepared draw"]
 
 
 def test_tracts_have_a_row_for_every_bar() -> None:

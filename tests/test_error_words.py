@@ -40,7 +40,9 @@ def test_bounds_are_rounded_up_and_called_bounds() -> None:
     assert "is at most 7.22 for a typical cell (1.01 to 9.01)." in error_sentences(1.0001, 7.2101, 9.0001, "upper bound")
     assert "is 7.21 for a typical cell (1 to 9)." in error_sentences(1.0001, 7.2101, 9.0001, "exact")
     lines = list(
-        level_lines([LevelError("state", "total", 2, 1.2341, 1.2341, 1.2341), LevelError("state", "sex", 4, 1.0001, 2.0001, 3.0001)])
+        level_lines(
+            [LevelError("state", "total", 2, 1.2341, 1.2341, 1.2341), LevelError("state", "sex", 4, 1.0001, 2.0001, 3.0001)], "upper bound"
+        )
     )
     assert lines[0].endswith("standard deviation, at most")
     assert [line.split("  ")[-1] for line in lines[1:]] == ["1.24", "2.01 (1.01 to 3.01)"]

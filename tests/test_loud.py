@@ -18,6 +18,7 @@ from holdfast.errors import LedgerProblem, VerificationFailed, WouldBeRefused
 from holdfast.ledger import Ledger
 from holdfast.wording.budget import LITTLE, Guess, weak_sentence
 from holdfast.wording.guarantee import promise_lines
+from tests.report.cards import Page
 from tests.running import Run
 
 TABLE = "area,sex,n\n" + "".join(f"{area},{sex},{10 + i}\n" for i, area in enumerate("nsew") for sex in "FM")
@@ -66,6 +67,13 @@ class TestEpsilon100:
             assert html.index('<p class="banner"><strong>LITTLE IS PROTECTED') < html.index("<h1>")
             assert "<title>LITTLE IS PROTECTED by so large a budget: " in html
             assert "little can be learned" not in html
+            assert "e-22" not in html, "no number that only looks small"
+            assert "below 0.01" in html
+        statement, report = (Page(Path("out", page).read_text()) for page in PAGES)
+        assert "there is so little of it that most are published as they are. So large a budget protects little." in statement.text
+        assert "Typical error of one count below 0.01 next to no noise: nearly every count is published as it is" in statement.text
+        assert "95 of 100 within about 0 " in statement.text
+        assert "How uncertain" not in report.text, "no figure shows accuracy that is nothing but missing noise"
         assert run("verify", "out").code == 0
 
     def test_an_ordinary_budget_with_a_grant_has_no_banner(self, run: Run) -> None:

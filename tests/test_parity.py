@@ -56,7 +56,7 @@ COMMANDS: dict[str, Pair] = {
     "synth": Pair((synthesize, Population.save), set(), {"blocks"}, {"people": "Python must say how many"}),
     "plan": Pair(
         (hf.plan,),
-        {"run_file", "ledger", "no_ledger", "target"},  # in Python: Ledger.check, allocate
+        {"run_file", "ledger", "no_ledger", "target", "compare"},  # in Python: Ledger.check, allocate, compare
         {"table", "keep", "mechanism", "published_totals", "disjoint", "progress"},  # in a run file, but for published totals
     ),
     "ledger create": Pair((Ledger.open,), {"ledger"}, {"place", "create", "needs_grants", "read_only"}),

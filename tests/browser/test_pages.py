@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import holdfast as hf
 from holdfast.report.statement import statement_html
 from holdfast.research.chains.page import diagnosis_html
+from holdfast.tables.labels import Labels
+from tests.publication.test_rows_on_pages import letters, released, report
 from tests.report.cards import HOSTILE, a_card, with_every_text
 from tests.research.chains.test_page import FIELDS, facts_of
 
@@ -70,9 +73,30 @@ def test_the_pages_of_a_release(name: str, opened: Browser, shared_data: Path, t
         assert len(found.printed) <= MOST_PRINTED.get(page, 3), page
 
 
+@pytest.mark.parametrize("width", [1200, 400])
+def test_rows_of_a_group_open_without_a_script(width: int, opened: Browser, tmp_path: Path) -> None:
+    """Labels as long as they may be, in a column each; the page has room for the rows of an open group."""
+    regions = {code: f"{name} {'and its islands ' * 6}".strip() for code, name in zip("abcdefg", letters(7, "Region "), strict=True)}
+    universe = hf.Universe.product({"town": letters(61, "t"), "region": list(regions), "sex": ["F", "M"]})
+    (tmp_path / "page.html").write_text(report(released(universe.with_labels(Labels.of({"region": regions})))), encoding="utf-8")
+    page = opened.new_page(viewport={"width": width, "height": 900}, java_script_enabled=False)
+    page.goto((tmp_path / "page.html").as_uri())
+    row = page.locator("#table details details table").nth(2).locator("tbody tr").nth(3)
+    assert not row.is_visible()
+    page.locator("#table > details > summary").click()
+    page.locator("#table details details > summary").nth(2).click()
+    assert row.is_visible()
+    box = row.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
+    page.close()
+
+
 @pytest.mark.long
 def test_a_test_key_is_told_on_every_printed_page(opened: Browser, tmp_path: Path) -> None:
-    found = look(opened, statement_html(a_card(release__private=False)), shots("test-key", tmp_path))
+    found = look(opened, statement_html(a_card(release__test_key=True)), shots("test-key", tmp_path))
     assert len(found.printed) == 2
     assert all("NOT PRIVATE: drawn with a test key" in page for page in found.printed)
 

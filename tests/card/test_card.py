@@ -69,7 +69,7 @@ class TestRoundTrip:
         with pytest.raises(ValidationError):
             card.schema_version = "5.0"
         with pytest.raises(ValidationError):
-            card.release.private = False
+            card.release.test_key = True
 
     def test_codes_stay_as_they_are(self) -> None:
         names = ["Ærø", " 01", "<b>", 'a"b', "你好", "\u202e", "line\nbreak"]
@@ -128,8 +128,8 @@ class TestProblems:
             ({"table__extra": 1}, "table.extra: found a field that is not known, expected only the fields of card.schema.json."),
             ({"schema_version": "1.1"}, 'schema_version: found text, expected the text "5.0".'),
             ({"release": None}, "release: found null, expected an object."),
-            ({"release__private": "yes"}, "release.private: found text, expected true or false."),
-            ({"release__private": 1}, "release.private: found a whole number, expected true or false."),
+            ({"release__test_key": "yes"}, "release.test_key: found text, expected true or false."),
+            ({"release__test_key": 1}, "release.test_key: found a whole number, expected true or false."),
             ({"table__protect": ""}, "table.protect: found empty text, expected text that is not empty."),
             ({"release__id": ""}, "release.id: found empty text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
             ({"release__id": "a\nb"}, "release.id: found text, expected text of the form ^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$."),
@@ -199,8 +199,8 @@ class TestProblems:
         assert found[0].startswith(".".join(path) + ": found nothing, expected ")
 
     def test_all_problems_are_listed_at_once(self) -> None:
-        found = problems(text_of(card_values(release__private=0, table__cells=-5, extra=1)))
-        assert [line.split(":")[0] for line in found] == ["release.private", "table.cells", "extra"]
+        found = problems(text_of(card_values(release__test_key=0, table__cells=-5, extra=1)))
+        assert [line.split(":")[0] for line in found] == ["release.test_key", "table.cells", "extra"]
 
     @pytest.mark.parametrize("text", ["", "{", "[1, 2", "\x00", "[" * 100_000, '{"a": 1,}'])
     def test_text_that_is_not_json(self, text: str) -> None:
@@ -216,8 +216,8 @@ class TestProblems:
         assert line.endswith(", expected an object.")
 
     def test_a_field_given_twice_is_refused(self) -> None:
-        text = text_of(CARD).replace('"private": true', '"private": false, "private": true')
-        assert problems(text) == ["private: found more than once, expected once."]
+        text = text_of(CARD).replace('"test_key": false', '"test_key": true, "test_key": false')
+        assert problems(text) == ["test_key: found more than once, expected once."]
         with pytest.raises(ValidationError):
             Card.from_json(text)
 
@@ -246,7 +246,7 @@ class TestCanonicalBytes:
         plain = canonical_bytes(Card.model_validate(CARD))
         assert canonical_bytes(Card.model_validate(card_values(signature=SIGNATURE))) == plain
         assert canonical_bytes(Card.from_json(Card.model_validate(CARD).to_json())) == plain
-        changes: list[dict[str, Any]] = [{"release__private": False}, {"guarantee__per_distance__epsilon": "1"}, {"files": {}}]
+        changes: list[dict[str, Any]] = [{"release__test_key": True}, {"guarantee__per_distance__epsilon": "1"}, {"files": {}}]
         for change in changes:
             assert canonical_bytes(Card.model_validate(card_values(**change))) != plain
 

@@ -40,7 +40,7 @@ SAS = """i;j;p;v;p_int_lb;p_int_ub
 3;4;0.20000000;1;0.80000000;1
 """
 ONS = "pcv,ckey,pvalue\n" + "".join(f"{count},{key},{(key * count) % 3 - 1}\n" for count in (1, 2, 3, 4) for key in range(8))
-SUPERSTAR = "0,-1,1\n1,0,0\n-1,2,0\n0,0,-2\n"
+SUPERSTAR = "0,-1,1,0\n1,0,0,1\n-1,2,0,-1\n0,0,-2,2\n"
 FILES: dict[Kind, str] = {"ptable": PTABLE, "sas": SAS, "ons": ONS, "superstar": SUPERSTAR}
 REPEAT = {"ons": 2, "superstar": 2}
 OURS = PerturbationTable.from_upper_bounds({0: [(0, 10**8)], 1: [(-1, 5 * 10**7), (1, 10**8)],
@@ -110,10 +110,45 @@ class TestRead:
 
     def test_a_matrix_has_a_line_for_each_key_and_a_column_for_each_count(self, tmp_path: Path) -> None:
         found = read(tmp_path, SUPERSTAR, repeat=2)
-        assert (found.key_size, found.counts) == (4, (1, 2, 3))
-        assert [found.lookup(np.array([count]), np.array([key])).tolist()[0] for key in range(4) for count in (1, 2, 3)] == [
-            0, -1, 1, 1, 0, 0, -1, 2, 0, 0, 0, -2]  # fmt: skip
-        assert found.lookup(np.array([4, 5, 6]), np.full(3, 2)).tolist() == [2, 0, 2]
+        assert (found.key_size, found.counts) == (4, (1, 2, 3, 4))
+        assert [found.lookup(np.array([count]), np.array([key])).tolist()[0] for key in range(4) for count in (1, 2, 3, 4)] == [
+            0, -1, 1, 0, 1, 0, 0, 1, -1, 2, 0, -1, 0, 0, -2, 2]  # fmt: skip
+        assert found.lookup(np.array([5, 6, 7]), np.full(3, 2)).tolist() == [0, -1, 0]
+
+    @pytest.mark.parametrize(("text", "kind"), [(SUPERSTAR, "superstar"), (ONS, "ons")])
+    def test_last_rows_that_do_not_divide_the_table_are_refused(self, text: str, kind: Kind, tmp_path: Path) -> None:
+        """((count - 1) mod 250) + 501 and "from the first of the last rows" are the same rule only there."""
+        assert "documented only if 3 divides 4. Give a repeat that does, or 0" in refused(tmp_path, text, kind, 3)
+        for repeat in (0, 1, 2, 4):
+            assert read(tmp_path, text, kind, repeat).repeat == repeat
+
+
+class TestTauArgus:
+    """Headers of several versions; bounds of 10 digits beside p as R prints it, with up to 15 digits that count."""
+
+    ROWS = "0;0;1;0;1\n1;0;0.775078850966306;-1;0.775078851\n1;3;0.2249211;2;0.9999999511\n1;4;4.88837341935648e-08;3;1\n"
+    BOUNDS = (7750788510, 9999999511, 10**10)
+
+    @pytest.mark.parametrize("head", ['"i";"j";"p";"v";"p_ij_ub"', "i;j;p_ij;v;p_ij_ub", "i;j;p_ij;v;p_int_ub"])
+    def test_bounds_decide_and_p_may_be_rounded(self, head: str, tmp_path: Path) -> None:
+        found = read(tmp_path, f"{head}\n{self.ROWS}")
+        assert (found.key_size, found.rows[1].noise, found.rows[1].upper) == (10**10, (-1, 2, 3), self.BOUNDS)
+
+    def test_p_of_few_digits(self, tmp_path: Path) -> None:
+        few = self.ROWS.replace("0.775078850966306", "0.775").replace("0.2249211", ".22").replace("4.88837341935648e-08", "0")
+        assert read(tmp_path, f"i;j;p_ij;v;p_ij_ub\n{few}").rows[1].upper == self.BOUNDS
+        wrong = few.replace("0.775;", "0.78;")
+        assert read(tmp_path, f"i;j;p_ij;v;p_ij_ub\n{wrong}").rows[1].upper == self.BOUNDS  # .775 is .78 to two digits
+        assert "Line 3" in refused(tmp_path, f"i;j;p_ij;v;p_ij_ub\n{few.replace('0.775;', '0.773;')}")
+
+    def test_a_column_under_both_names(self, tmp_path: Path) -> None:
+        assert "Missing or twice: 'p'" in refused(tmp_path, "i;j;p;p_ij;v;p_ij_ub\n0;0;1;1;0;1\n", "ptable")
+
+    @pytest.mark.parametrize("halves", ["1;0.5;0.5;-0.5;0.5;all\n1;1.5;0.5;0.5;1;all\n", "1;0;0.5;-1;0.5;small\n1;2;0.5;1;1;all\n"])
+    def test_magnitudes_have_their_own_message(self, halves: str, tmp_path: Path) -> None:
+        told = refused(tmp_path, f"i;j;p;v;p_int_ub;type\n0;0;1;0;1;all\n{halves}")
+        assert "is a perturbation table for magnitudes" in told
+        assert "Give a table for counts." in told
 
 
 class TestWritten:
@@ -145,13 +180,18 @@ class TestWritten:
         write_table(table, path, kind)
         assert _scaled(read_table(path, kind, repeat=1), table.key_size) == table
 
+    def test_a_matrix_leaves_out_that_a_zero_stays_zero(self, tmp_path: Path) -> None:
+        write_table(OURS.rescaled(100), tmp_path / "matrix", "superstar")
+        again = read_table(tmp_path / "matrix", "superstar", repeat=1)
+        assert (again.counts, again.losses_in_use.plateau) == ((1, 2, 3), OURS.rescaled(100).losses_in_use.plateau)
+
     def test_what_a_kind_cannot_hold_is_refused(self, tmp_path: Path) -> None:
         binary = PerturbationTable.from_probabilities({1: {0: 1}}, 2**32)
         for kind in ("ptable", "sas", "ons", "superstar"):
             with pytest.raises(InvalidParameter):
                 write_table(binary, tmp_path / "file", kind)
         with pytest.raises(InvalidParameter, match="counts 1, 2, 3"):
-            write_table(OURS.rescaled(10), tmp_path / "file", "superstar")
+            write_table(PerturbationTable.from_probabilities({2: {0: 1}, 3: {0: 1}}, 10), tmp_path / "file", "superstar")
         with pytest.raises(InvalidParameter, match="serves all larger"):
             write_table(PerturbationTable.from_probabilities({1: {0: 1}, 2: {0: 1}}, 10, repeat=2), tmp_path / "file", "ptable")
         assert list(tmp_path.iterdir()) == []
@@ -215,7 +255,7 @@ class TestRefused:
 
     def test_several_tables_in_one_file(self, tmp_path: Path) -> None:
         lines = PTABLE.splitlines()
-        text = "\n".join([lines[0] + ";type", *(f"{line};{'even' if place % 2 else 'odd'}" for place, line in enumerate(lines[1:]))])
+        text = "\n".join([lines[0] + ";year", *(f"{line};{'2021' if place % 2 else '2022'}" for place, line in enumerate(lines[1:]))])
         assert "several tables" in refused(tmp_path, text)
 
     def test_a_matrix_needs_repeat(self, tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from holdfast.cellkey.keys import (
     distance_from_uniform,
     do_not_fill,
     folded_sum,
-    record_key_sql,
 )
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidCount, InvalidParameter
+from holdfast.tables.columns import record_key_sql
 from tests.cellkey.paper_prime import BIG_PRIME
 
 SECRET = "4294967297"
@@ -229,7 +229,7 @@ class TestBounds:
 def in_duckdb(values: Any, space: KeySpace) -> list[int | None]:
     connection = duckdb.connect()
     connection.register("given", pa.table({"c": values}))
-    sql = record_key_sql(space, values.type, "c", "rkey", "the frame")
+    sql = record_key_sql(values.type, "c", "rkey", "the frame", size=space.size, digits=space.digits)
     return [row[0] for row in connection.sql(f"SELECT {sql} FROM given").fetchall()]
 
 

@@ -110,3 +110,35 @@ def test_bad_counts_and_keys_are_refused_without_being_named() -> None:
     with pytest.raises(InvalidParameter, match="integers"):
         few.lookup(np.array([1.0]), np.array([0]))
     assert few.lookup(np.array([], np.int64), np.array([], np.int64)).tolist() == []
+
+
+class TestThreshold:
+    """As ONS does: a value below the threshold is left out, whatever made it so. Here 0 stands for it."""
+
+    @given(
+        rows=st.lists(st.lists(st.integers(-4, 4), min_size=2, max_size=2), min_size=1, max_size=4),
+        repeat=st.integers(0, 4),
+        threshold=st.integers(1, 12),
+    )
+    def test_every_count_and_key(self, rows: list[list[int]], repeat: int, threshold: int) -> None:
+        made = {count: [(noise, key) for key, noise in enumerate(row, 1)] for count, row in enumerate(rows, 1)}
+        table = PerturbationTable.from_upper_bounds(made, 2, repeat=min(repeat, len(rows)))
+        cut = table.with_threshold(threshold)
+        counts = np.repeat(np.arange(1, 40 if table.repeat else len(rows) + 1), 2)
+        keys = np.tile([0, 1], len(counts) // 2)
+        values = counts + table.lookup(counts, keys)
+        assert (counts + cut.lookup(counts, keys)).tolist() == np.where(values < threshold, 0, values).tolist()
+        assert cut.lowest_result >= 0
+        assert cut.least_result >= threshold or not np.any(values >= threshold)
+
+    def test_the_10_5_rule_needs_none(self) -> None:
+        """ONS's own example publishes nothing below 10, so that its threshold changes nothing."""
+        rows = {count: [(-count if count < 10 else (0, -1, -2, 2, 1)[count % 5], 1)] for count in range(1, 751)}
+        table = PerturbationTable.from_upper_bounds(rows, 1, repeat=250, folds=False)
+        assert table.with_threshold(10) == table
+        assert (table.least_result, table.lowest_result) == (10, 0)
+
+    @pytest.mark.parametrize("threshold", [0, -1, 1001])
+    def test_refused(self, threshold: int) -> None:
+        with pytest.raises(InvalidParameter, match="from 1 to 1000"):
+            SMALL.with_threshold(threshold)

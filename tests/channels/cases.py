@@ -21,7 +21,11 @@ MECHANISMS: dict[str, Any] = {
     "laplace": hf.GeneralizedLaplace(epsilon="1/2", per="distance"),
     "l2 laplace": hf.GeneralizedLaplace(epsilon="1/2", norm="l2", per="distance"),
     "gaussian": hf.GeneralizedGaussian(sigma_squared=9),
+    "sequential": hf.GeneralizedGaussian(sigma_squared=9, law="sequential"),
     "rounded": hf.RoundedProjection(epsilon="1/2", per="distance"),
+    "sequential levels": hf.GeneralizedGaussian(
+        rho="1/18", levels={"total": {"b": "1/3"}, "a": {"total": 0, "detailed": "2/3"}}, per="distance", law="sequential"
+    ),
     "levels": hf.GeneralizedGaussian(rho="1/18", levels={"total": {"b": "1/3"}, "a": {"total": 0, "detailed": "2/3"}}, per="distance"),
     "conditional": hf.Conditional(epsilon="1/2", per="distance"),
     "conditional gaussian": hf.Conditional(rho="1/10", noise="gaussian", per="distance"),
@@ -29,7 +33,11 @@ MECHANISMS: dict[str, Any] = {
     "metropolis": hf.GeneralizedLaplace(epsilon="2", sampler="metropolis", eta="3/100", per="distance"),
 }
 CASES = [(keep, how) for keep in KEEPS for how in MECHANISMS if keep in ("grid", "general") or how not in ("line_gibbs", "metropolis")]
-CASES = [(keep, how) for keep, how in CASES if how not in ("levels", "conditional", "conditional gaussian") or keep in ("free", "one sum")]
+CASES = [
+    (keep, how)
+    for keep, how in CASES
+    if how not in ("levels", "sequential levels", "conditional", "conditional gaussian") or keep in ("free", "one sum")
+]
 
 
 def table() -> hf.Table:

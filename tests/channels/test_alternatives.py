@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.channels import Facts
-from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, advice
+from holdfast.channels.alternatives import CHAIN, DRAWN_DIMENSION, MAX_DIMENSION, NOT_TRIED, WITHOUT_BOUNDS, advice
 from holdfast.errors import NoExactSampler
 from holdfast.lattices import Lattice
 from holdfast.laws import L1Laplace, Rounded
@@ -102,16 +102,10 @@ class TestNamesOnlyWhatWorksHere:
         finally:
             choose.cache_clear()
 
-    def test_a_gaussian_is_told_how_much_more_noise_would_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Klein's sampler takes 1,411 units of work here at sigma_squared 1/2, and 804 at 2."""
-        monkeypatch.setattr("holdfast.samplers.choice.MAX_CELL_TRIES", 900)
-        choose.cache_clear()
-        try:
-            others = named(refusal(hf.GeneralizedGaussian(sigma_squared="1/2"), OVERLAPPING))
-            assert others == [hf.GeneralizedGaussian(sigma_squared=2), hf.RoundedProjection(epsilon="1/2", per="distance")]
-            assert all(other.law(OVERLAPPING).sampler.status == "exact" for other in others)
-        finally:
-            choose.cache_clear()
+    def test_the_lattice_law_is_refused_with_the_law_that_draws_it(self) -> None:
+        lattice = grid(300, 300)
+        assert 'law = "auto"' in refusal(hf.GeneralizedGaussian(sigma_squared="1/4", law="lattice"), lattice)
+        assert hf.GeneralizedGaussian(sigma_squared="1/4").law(lattice).sampler.status == "exact"
 
     @pytest.mark.long
     def test_a_hopeless_matrix_has_alternatives_with_their_variance(self) -> None:
@@ -134,6 +128,18 @@ class TestNamesOnlyWhatWorksHere:
         assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = 0.25 per unit of l1 distance.' in said
         assert "suppression" in said
         assert CHAIN not in said
+
+
+class TestMechanismsThatAskForMore:
+    def test_bounds_name_the_same_budget_without_them(self) -> None:
+        universe = hf.Universe.product({name: [str(i) for i in range(12)] for name in "ab"})
+        keep = [hf.margin("a"), hf.margin("b")]
+        with pytest.raises(NoExactSampler) as caught:
+            hf.plan(universe, keep, hf.Conditional(epsilon="1"))
+        assert f"Drawn exactly here, as was tried: {WITHOUT_BOUNDS}; " in str(caught.value)
+        assert hf.plan(universe, keep, hf.GeneralizedLaplace(epsilon="1")).drawing.is_exact
+        with pytest.raises(NoExactSampler, match=re.escape(WITHOUT_BOUNDS)):
+            hf.plan(universe, keep, hf.Conditional(rho="1/2", noise="gaussian"))
 
 
 class TestChains:

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes.plain import zero_sum_basis
-from holdfast.laws.families import fraction_variance
+from holdfast.laws import families
+from holdfast.laws.families import fraction_variance, grid_laplace_variance
 from holdfast.samplers.rounded_projection import RoundedGrid, RoundedSampler, project
+from holdfast.testing.fit import ALPHA, check_p_value
 from holdfast.wording.errors import basis_phrase
 
 OVERLAPPING = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 1, 1]])
@@ -262,20 +265,44 @@ def test_cells_that_kept_rows_do_not_tell_apart_have_one_variance_that_of_an_enu
     assert np.abs(estimate - exact).max() < 5 * found.relative_error * variances.max()
 
 
-def test_a_rough_estimate_has_two_digits_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rough_estimate_has_three_digits_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """200 draws: once six digits, "to about 3 %"."""
     monkeypatch.setattr(covariance, "PILOT_DRAWS", 200)
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1"], "c": ["0", "1"]})
-    plan = hf.plan(universe, [hf.margin("a", "b"), hf.margin("c")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
+    plan = hf.plan(universe, [hf.margin(column) for column in "abc"], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     assert plan.covariance is not None
     assert plan.deviations is not None
     share = plan.covariance.cell_error / 2
     assert share > 0.01
     error, said = plan.expected_error, plan.to_fields()["expected_error"]
     numbers = [*plan.deviations.tolist(), *(value for _, value in error.margins if value is not None)]
-    assert numbers == [float(f"{value:.2g}") for value in numbers]
+    assert numbers == [float(f"{value:.3g}") for value in numbers]
     assert f"its standard deviation is about {error.median:g} for a typical cell" in said["text"]
     assert said["basis"] == basis_phrase("estimated", share, True)
+
+
+def test_shown_deviations_are_as_far_off_as_their_standard_error_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """250 estimates of a deviation that is known, as a plan shows them, each from draws of its own. The power: two digits, as before."""
+    known = grid_laplace_variance((3, 3), Fraction(1, 4))
+    assert known is not None
+    monkeypatch.setattr(families, "grid_laplace_variance", lambda axes, epsilon: None)
+    columns = {column: ["0", "1", "2"] for column in "ab"}
+    mechanism = hf.GeneralizedLaplace(epsilon="1/4", per="distance")
+    plan = hf.plan(hf.Universe.product(columns), [hf.margin("a"), hf.margin("b")], mechanism)
+    real, z = covariance.public_draws, np.empty((250, 2))
+    for number in range(len(z)):
+        own = str(number)
+        monkeypatch.setattr(covariance, "public_draws", lambda sampler, label, count, own=own: real(sampler, (*label, own), 2000))
+        for name in ("covariance", "deviations"):
+            plan.__dict__.pop(name, None)
+        assert plan.covariance is not None
+        assert plan.deviations is not None
+        shown, share = float(plan.deviations[0]), plan.covariance.cell_error / 2
+        assert 0.01 < share < 0.02
+        z[number] = [(value / known[0] ** 0.5 - 1) / share for value in (shown, float(f"{shown:.2g}"))]
+    stated, rounded = (z**2).sum(axis=0)
+    check_p_value(float(chi2.sf(stated, len(z))), name="shown deviations", n=len(z), statistic=stated)
+    assert chi2.sf(rounded, len(z)) < ALPHA
 
 
 def test_cheap_draws_fill_a_budget_that_unlike_shapes_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +325,7 @@ def test_cheap_draws_fill_a_budget_that_unlike_shapes_share(monkeypatch: pytest.
 
 def test_figures_of_estimates_are_readable() -> None:
     assert basis_phrase("estimated", 0.1, True) == "estimated from draws of the public law, standard error 10 %"
-    assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, standard error 1 %"
+    assert basis_phrase("estimated", 0.0123, True) == "estimated from draws of the public law, standard error 1.3 %"
     universe = hf.Universe.product({"a": ["0", "1", "2"], "b": ["0", "1", "2"]})
     words = hf.plan(universe, [hf.margin("a"), hf.margin("b")], hf.GeneralizedLaplace(epsilon=20, norm="l2", per="distance")).to_fields()[
         "expected_error"

@@ -6,15 +6,18 @@ import json
 import random
 import signal
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from holdfast.cellkey import CellKeys, KeySpace, RecordKeys, read_table, write_table
+import holdfast as hf
+from holdfast.cellkey import CellKeys, KeySpace, PerturbationTable, RecordKeys, design_rows, read_table, write_table
 from holdfast.errors import IdenticalRelease
 from holdfast.ledger import Ledger
+from holdfast.wording.cellkey import NOT_PRIVATE
 from holdfast.wording.endings import NOTHING_CHARGED, standing_sentences
 from tests.cellkey.perturbing import ALMOST_SILENT, perturb
 from tests.cellkey.test_formats import ONS, OURS, PTABLE, SUPERSTAR
@@ -44,9 +47,9 @@ class TestDesign:
         done = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "-o", "made.json", "--page", "made.html")
         assert done.code == 0
         snapshot(done.out)
-        assert "no rows for counts 1 to 24: cells with such counts are refused" in done.out
+        assert "Small      counts 1 to 24 have rows of largest entropy, with no such promise" in done.out
         table = read_table("made.json")
-        assert table.key_size == 2**32
+        assert (table.key_size, table.counts) == (2**32, tuple(range(26)))
         # Two cell keys of the paper's Example 2.
         assert table.lookup(np.array([25, 25]), np.array([2552, 1200124], np.uint64)).tolist() == [-25, -23]
         assert "2¹⁶ keys" in Path("made.html").read_text(encoding="utf-8")
@@ -58,6 +61,9 @@ class TestDesign:
         others = {name: (other["D"], other["gamma"]) for name, other in found["others"].items()}
         assert others == {"best": (25, "1/82"), "smallest": (24, "1/78"), "laplace": (16, None)}
         assert all(other["delta"] <= 1e-4 for other in found["others"].values())
+        losses = found["check"]["losses"]
+        assert {name: one["worst"] for name, one in losses.items()} == {"all": 0, "from_1": 6, "design": 25}
+        assert losses["design"]["plateau"] <= 1e-4 < losses["from_1"]["plateau"] < losses["all"]["plateau"] == pytest.approx(0.5)
         lost = {size["key_size"]: size["lost"] for size in found["check"]["key_sizes"]}
         assert lost == {"2^8": 13, "2^16": 0, "2^32": 0, "2^64": 0}
 
@@ -65,6 +71,51 @@ class TestDesign:
         shown = run("cellkey", "design", "--epsilon", "0.5", "--delta", "1e-4", "--key-size", "2^16", "-o", "made.json").out
         assert "With keys  delta = 0.000108455 at epsilon = 1/2, in the table with 2^16 keys: ABOVE WHAT WAS ASKED" in shown
         assert "- THE TABLE MISSES THE TARGET" in shown
+
+    @pytest.mark.parametrize(
+        ("ask", "keys"),
+        [
+            (("--epsilon", "0.5", "--delta", "1e-4"), "2^32"),
+            (("--epsilon", "3", "--delta", "0.1", "--kind", "ptable", "--key-size", "0.8"), "0.8"),
+            (("--max", "2", "--variance", "1", "--js", "1", "--stay", "0.3"), "2^32"),
+            (("--max", "2", "--variance", "1", "--js", "1", "--stay", "0.5", "--allow-short", "--kind", "sas", "--key-size", "0.8"), "0.8"),
+            (("--max", "2", "--variance", "3/4", "--key-size", "256", "--kind", "ons"), "256"),
+            (("--max", "2", "--variance", "3/4", "--key-size", "256", "--kind", "superstar"), "256"),
+        ],
+    )
+    def test_perturb_takes_the_designed_table(self, ask: tuple[str, ...], keys: str, run: Run, folder: Path) -> None:
+        """A row for every count there can be: cells of 1, 2, 3, ..., 31 people, and all 496 together."""
+        assert run("cellkey", "design", *ask, "-o", "made").code == 0
+        lines = [f"p{size}-{place},c{size}" for size in range(1, 32) for place in range(size)]
+        Path("few.csv").write_text("\n".join(["id,kind", *lines]) + "\n", encoding="utf-8")
+        tables = ("--table", "kinds=kind", "--table", "all=", "--noise", "made", "--id", "id", "--secret", "secret.json", "--keys", keys)
+        repeat = ("--repeat", "1") if {"ons", "superstar"} & {*ask} else ()
+        done = run("cellkey", "perturb", "few.csv", *tables, *repeat, "--no-ledger", "-o", "out")
+        assert done.code == 0, done.err
+        assert done.out.startswith(NOT_PRIVATE)  # a test secret
+        (total,) = Path("out/all/table.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert 471 <= int(total.split(",")[1]) <= 521
+
+    def test_rows_from_a_range_and_a_variance(self, run: Run, folder: Path) -> None:
+        """The law of every count, as design_rows has it: no result 1, mean 0, variance 1, at least .3 of no noise where that can be."""
+        ask = ("cellkey", "design", "--max", "2", "--variance", "1", "--js", "1", "--stay", "0.3")
+        done = run(*ask, "-o", "made.json", "--page", "made.html")
+        assert "Worst pair counts 0 and 1: delta = 0.5 from epsilon = 0 on: no epsilon gets below it" in done.out
+        table = read_table("made.json")
+        assert table == design_rows(2, 1, js=1, stay="0.3").quantised(2**32)
+        assert table.counts == (0, 1, 2, 3, 4)
+        assert all(row.probabilities.get(0, 0) >= Fraction(3, 10) for row in table.rows.values() if row.count != 1)
+        assert {value for row in table.rows.values() for value in row.results} == {0, 2, 3, 4, 5, 6}
+        assert "Both counts at least 1" in Path("made.html").read_text(encoding="utf-8")
+        assert json.loads(run(*ask, "--json").out)["losses"]["from_1"]["worst"] == 1
+        assert "--allow-short" in run(*ask[:-1], "0.6").err
+
+    @pytest.mark.parametrize(
+        "ask", [(), ("--epsilon", "1"), ("--max", "2"), ("--max", "2", "--variance", "1", "--delta", "0.1"), ("--js", "1")]
+    )
+    def test_one_of_two_ways_to_ask(self, ask: tuple[str, ...], run: Run, folder: Path) -> None:
+        done = run("cellkey", "design", *ask)
+        assert (done.code, "needs --epsilon and --delta, or --max and --variance" in done.err) == (2, True)
 
     def test_refused(self, run: Run, folder: Path) -> None:
         assert run("cellkey", "design", "--epsilon", "0.5", "--delta", "2").code == 2
@@ -96,6 +147,31 @@ class TestCheck:
         done = run("cellkey", "check", "table.csv", "--json", *words)
         assert done.code == 0
         assert json.loads(done.out)["table"]["first"] == 1
+
+    def test_describe_says_the_same(self, run: Run, folder: Path) -> None:
+        shown = run("cellkey", "check", "noise.json", "--json").out
+        assert " ".join(json.loads(shown)["text"]) == hf.describe(OURS)
+
+    def test_negative_counts_are_warned_of(self, run: Run, folder: Path) -> None:
+        write_table(PerturbationTable.from_probabilities({1: {-1: "1/2", 1: "1/2"}, 2: {-4: "1/2", 4: "1/2"}}), "bad.json")
+        told = "Published counts may be negative, down to -2"
+        assert told in run("cellkey", "check", "bad.json").out
+        assert told not in run("cellkey", "check", "noise.json").out
+        assert told in run(*("bad.json" if word == "noise.json" else "2^32" if word == "0.8" else word for word in MADE)).out
+
+    def test_a_threshold_of_ons(self, run: Run, folder: Path) -> None:
+        """What ONS leaves out is published as 0, wherever the same key gives a value below the threshold."""
+        assert "No count is published as 1 to 9" in run("cellkey", "check", "noise.json", "--threshold", "10").out
+        assert run(*MADE, "--no-ledger").code == 0
+        assert "published as 1 to 9" in run(*MADE[:-1], "cut", "--no-ledger", "--threshold", "10").out
+        before, after = (
+            [int(line.split(",")[2]) for line in Path(name, "ages/table.csv").read_text(encoding="utf-8").splitlines()[1:]]
+            for name in ("out", "cut")
+        )
+        assert min(before) < 10 <= max(before)
+        assert after == [count for count in before if count >= 10]  # cells as they occur: those of 0 are not listed
+        card = json.loads(Path("cut/ages/card.json").read_text(encoding="utf-8"))
+        assert (card["guarantee"]["keyed"]["least_result"], card["guarantee"]["keyed"]["zero_delta"]) == (10, "0")
 
     def test_refused(self, run: Run, folder: Path) -> None:
         Path("bad.csv").write_text(PTABLE.replace("1.00000000", "0.99000000"), encoding="utf-8")
@@ -159,7 +235,7 @@ class TestPerturb:
         done = run(*ask, "out", "--json", "--rescale")
         found = json.loads(done.out)
         assert "fitted from 100000000 to 4096 keys" in " ".join(found["text"])
-        assert (found["release"], found["private"], found["ledger"]) == ("out", True, None)
+        assert (found["release"], found["test_key"], found["ledger"]) == ("out", False, None)
         parameters = json.loads(Path("out/ages/card.json").read_text(encoding="utf-8"))["mechanism"]["parameters"]
         assert [parameters[name] for name in ("keys", "modulus", "size")] == ["2^12", "4096", "4096"]
         assert run(*ask, "two", "--modulus", "256", "--rescale").code == 0

@@ -348,7 +348,7 @@ class TestJson:
         assert found["plan"]["kept"]["totals"] == 3
         assert found["release"]["id"] == "counties"
         assert found["verify"]["totals"] == 3
-        assert [part["card"]["release"]["private"] for part in found["demo"]["parts"]] == [True, True]
+        assert [part["card"]["release"]["test_key"] for part in found["demo"]["parts"]] == [False, False]
 
 
 class TestDemo:

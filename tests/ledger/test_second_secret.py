@@ -81,7 +81,7 @@ def opened(sealed: bytes, seconds: Iterable[bytes]) -> bytes | None:
     key = Scrypt(salt=salt, length=32, n=2**14, r=8, p=1).derive(SECRET)
     for second in seconds:
         try:
-            header = f"holdfast sealed key {VERSION}, stream version 5, private 1".encode()
+            header = f"holdfast sealed key {VERSION}, stream version 6, private 1".encode()
             return AESGCM(hmac_sha256(second, purpose("sealing", is_private=True) + key)).decrypt(
                 rest[:NONCE_BYTES], rest[NONCE_BYTES:], header
             )

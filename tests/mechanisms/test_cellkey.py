@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -131,10 +132,14 @@ def test_a_row_of_a_count_that_no_table_has() -> None:
 def test_the_statement_names_no_budget(tmp_path: Path) -> None:
     """Epsilon 0 on the page that is signed would read as perfect privacy; its delta is 1."""
     page = (made(hf.CellKey(table=NOISE)).save(tmp_path / "out") / "statement.html").read_text()
-    budget = page[page.index("Budget for one person") :][:400]
-    assert "none" in budget
-    assert "No differential privacy is promised." in budget
-    assert "epsilon 0" not in budget
+    assert "Budget" not in page
+    tiles = " ".join(re.sub(r"<[^>]*>", " ", page[page.index("What protects, and how far") :][:2000]).split())
+    assert "A secret key Whoever has the keys of the records" in tiles
+    assert "Noise -2 to 2 of counts 1 and above, with a variance of at most 1.25" in tiles
+    assert "epsilon 1.1 with delta 0.25, for counts 1 and above that differ by one" in tiles
+    assert "delta 0.75 for counts 0 and 1, whatever epsilon is" in tiles
+    assert "epsilon 0 " not in tiles
+    assert "NO DIFFERENTIAL PRIVACY IS PROMISED." in page
 
 
 def test_what_is_said_of_exposed_cells() -> None:

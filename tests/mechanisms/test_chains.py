@@ -11,7 +11,7 @@ import pytest
 import holdfast as hf
 from holdfast.chains.assessment import confidence_factor
 from holdfast.chains.sampler import ChainSampler
-from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler, NoMeeting
+from holdfast.errors import HoldfastError, InexactParameter, InvalidParameter, NoExactSampler, NoMeeting, RequestTooLarge
 from holdfast.lattices import Lattice
 from holdfast.privacy.estimated import added_delta
 from holdfast.randomness import NoiseKey
@@ -163,7 +163,27 @@ class TestRefused:
 
         monkeypatch.setattr("holdfast.channels.drawing.chain_samplers", refuse)
         with pytest.raises(NoMeeting, match=r"No pair met\. Drawn exactly here, as was tried: .*GeneralizedGaussian.*RoundedProjection"):
-            hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta=ETA, per="distance").law(grids(1)).sample(1)
+            hf.GeneralizedLaplace(epsilon="1/2000", sampler="line_gibbs", eta=ETA, per="distance").law(grids(1, 20, 20)).sample(1)
+
+    @pytest.mark.parametrize(("error", "name"), [(NoMeeting, "metropolis"), (RequestTooLarge, "line_gibbs")])
+    def test_the_same_law_is_drawn_without_one(self, error: type[Exception], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Who named a chain that is refused was not told that it was not needed."""
+
+        def refuse(*_: object) -> None:
+            raise error("No chain.")
+
+        monkeypatch.setattr("holdfast.channels.drawing.chain_samplers", refuse)
+        mechanism = hf.GeneralizedLaplace(epsilon="1/4", sampler=name, eta=ETA, per="distance")
+        with pytest.raises(
+            error, match=r'^No chain\. No chain is needed: sampler = "auto" draws this law exactly here\. Leave sampler out\.$'
+        ):
+            mechanism.law(grids(1)).sample(1)
+        assert hf.GeneralizedLaplace(epsilon="1/4", per="distance").law(grids(1)).sampler.status == "exact"
+
+    def test_a_promise_that_is_left_empty_says_so_too(self) -> None:
+        mechanism = hf.GeneralizedLaplace(epsilon="30", sampler="line_gibbs", eta=ETA, per="distance")
+        with pytest.raises(InvalidParameter, match=r'leaves no promise at .* No chain is needed: sampler = "auto"'):
+            mechanism.law(grids(1)).sample(1)
 
     def test_a_kernel_that_is_not_there_names_those_that_are(self) -> None:
         with pytest.raises(InvalidParameter, match=r"sampler must be one of 'auto', 'metropolis', 'line_gibbs', .* Got 'block_gibbs'"):

@@ -94,7 +94,7 @@ class TestStepByStep:
         assert words == "This release was recorded in a ledger before it was drawn; release.ledger of card.json is its entry there."
         nothing = dict.fromkeys(("date", "office", "approver", "signer", "disjoint", "table_name"))
         grant = {"kind": "pure", "epsilon": "3", "rho": None, "delta": None, "grants": 1, "approver": "A. Chief"}
-        said = {"id": "r1", "private": True, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
+        said = {"id": "r1", "test_key": False, "ledger": held.head, "grant": grant, "language": "en", "formulas": "as they are"}
         assert card["release"] == {**said, **nothing, "allow_exposed": 0, "tables": []}
         assert card["software"] == held.facts.software
         assert left(tmp_path) == ["out"]

@@ -270,7 +270,11 @@ class TestFrames:
         assert "NOT PRIVATE" in notebook_page(found["loaded"])
         shown = notebook_page(found["loaded table"])
         assert shown == notebook_page(found["released table"])
-        assert f"<td>{found['release'].table.counts[0]}</td>" in shown
+        assert f">{found['release'].table.counts[0]}</td>" in shown
+        assert all(notebook_page(found[name]).endswith(notebook_page(found[name].table)) for name in ("release", "loaded", "answer"))
+        planned = notebook_page(found["release"].plan)
+        assert "Standard deviation" in planned
+        assert "Published count" not in planned
         assert "counts" in notebook_page(found["table"])  # which are confidential, and not shown
 
     def test_codes_are_escaped_and_few_cells_are_shown(self) -> None:
@@ -278,9 +282,9 @@ class TestFrames:
         made = hf.release(hf.Table(universe, np.arange(12)), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests(1))
         shown = notebook_page(made.table)
         assert "<b>" not in shown
-        assert "&lt;b&gt;9" in shown
-        assert "&lt;b&gt;10" not in shown
-        assert "2 more" in shown
+        assert "&lt;b&gt;5" in shown
+        assert "&lt;b&gt;6" not in shown
+        assert "The first 6 of 12 rows" in shown
 
 
 def test_modules_of_the_room_do_not_import_each_other_in_a_circle() -> None:

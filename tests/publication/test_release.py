@@ -177,7 +177,8 @@ class TestTwins:
         assert plans[0].to_fields() == plans[1].to_fields()
         assert pickle.dumps(plans[0]) == pickle.dumps(plans[1])
         releases = [a_release(counts=counts) for counts in (COUNTS, TWIN)]
-        assert notebook_page(releases[0]) == notebook_page(releases[1])
+        one_page, other_page = (notebook_page(release).partition("</table>")[0] for release in releases)
+        assert one_page == other_page, "all but the rows, which hold released counts"
 
 
 class TestFrozen:
@@ -209,14 +210,14 @@ class TestFrozen:
 class TestTestKeys:
     def test_the_card_and_the_pages_say_that_nothing_is_private(self, tmp_path: Path) -> None:
         folder = a_release().save(tmp_path / "out")
-        assert Card.from_json((folder / "card.json").read_text()).release.private is False
+        assert Card.from_json((folder / "card.json").read_text()).release.test_key is True
         for page in ("statement.html", "report.html"):
             assert "not private" in (folder / page).read_text().lower()
         assert "NOT PRIVATE" in str(hf.verify(folder))
 
     def test_a_fresh_key_says_nothing_of_the_kind(self, tmp_path: Path) -> None:
         folder = hf.release(hf.Table(UNIVERSE, COUNTS), KEEP, MECHANISMS["laplace"], ledger=None).save(tmp_path / "out")
-        assert Card.from_json((folder / "card.json").read_text()).release.private is True
+        assert Card.from_json((folder / "card.json").read_text()).release.test_key is False
         for page in ("statement.html", "report.html"):
             assert "not private" not in (folder / page).read_text().lower()
 

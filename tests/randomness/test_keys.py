@@ -60,8 +60,8 @@ def test_labels_lanes_and_subkeys_give_different_words():
 
 
 def test_the_version_is_part_of_every_key():
-    assert STREAM_VERSION == 5
-    assert b"stream version 5:" in purpose("anything", is_private=True)
+    assert STREAM_VERSION == 6
+    assert b"stream version 6:" in purpose("anything", is_private=True)
 
 
 def test_a_secret_and_a_test_key_of_the_same_bytes_have_no_word_in_common():

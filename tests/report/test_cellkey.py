@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from xml.etree import ElementTree
 
@@ -14,7 +15,7 @@ from holdfast.publication.cellkey import check_json, design_json
 from holdfast.report.cellkey import cellkey_html
 from holdfast.report.delta_chart import LOWEST, DeltaCurve, delta_figure
 from holdfast.report.frame import Say
-from holdfast.wording.cellkey import check_sentences
+from holdfast.wording.cellkey import check_screen, check_sentences
 from tests.cellkey.test_formats import OURS
 
 CHECK = check_table(OURS, name="by hand <i>")
@@ -42,11 +43,19 @@ def test_fields_are_plain() -> None:
 
 def test_a_check_shows_all_its_figures() -> None:
     shown = words(cellkey_html(DESIGN))
-    for size in ("2⁸ keys: too few, 13 noise values would be lost", "2¹⁶ keys: plateau", "2³² keys: plateau", "2⁶⁴ keys: plateau"):
+    for size in (
+        "2⁸ keys: too few, 13 noise values would be lost",
+        "2¹⁶ keys: both counts",
+        "2³² keys: both counts",
+        "2⁶⁴ keys: both counts",
+    ):
         assert size in shown
-    assert "2⁸, too few: 13 noise values would be lost - - 2¹⁶ 0.000107 0.511 2³² 0.0000992 0.499 2⁶⁴ 0.0000992 0.499" in shown
-    assert "Before rounding to keys" in shown
-    assert "both counts at least 25" in shown
+    whole = "2³², as it is Any two such counts, zero and one included 0.501 0 2³², as it is Both counts at least 1 0.00223 3.17"
+    large = " ".join(
+        f"{size} Both counts at least 25 {figures}" for size, figures in (("2¹⁶", "0.000107 0.511"), ("2³²", "0.0000992 0.499"))
+    )
+    assert f"{whole} 2⁸, too few: 13 noise values would be lost - - - {large}" in shown
+    assert "Both counts at least 25, before rounding" in shown
     assert "do not compose" in shown
     assert "no differential privacy guarantee" in shown
     by_hand = words(cellkey_html(CHECK))
@@ -59,11 +68,27 @@ def test_a_check_shows_all_its_figures() -> None:
 def test_zeros_that_stay_are_said_to_tell() -> None:
     """Between counts 0 and 1: what is published above 0 is certain to come from 1."""
     check = check_table(PerturbationTable.from_probabilities({1: {-1: "0.01", 0: "0.99"}, 2: {0: 1}}), name="t")
-    assert check.zero_delta == pytest.approx(0.99)
+    assert check.losses.zero_shown is not None
+    assert check.losses.zero_shown.up() == pytest.approx(0.99)
     with_row = check_table(PerturbationTable.from_probabilities({0: {0: 1}, 1: {-1: "0.01", 0: "0.99"}, 2: {0: 1}}), name="t")
     assert check_json(with_row)["losses"] == check_json(check)["losses"]
     large = check_table(PerturbationTable.from_probabilities({5: {-1: "0.5", 1: "0.5"}}), name="t")
-    assert large.zero_delta is None
+    assert (large.losses.at_least, large.above_zero) == (5, None)
+
+
+def test_the_worst_pair_is_the_one_that_reaches_the_highest_plateau_last() -> None:
+    """Counts 0 and 1: 1/2, from epsilon 0 on. 2 and 3: 1/2 too, but from ln 2 on: 3/4 - e^epsilon / 8 falls to 1/2 there."""
+    rows = {1: {-1: "1/2", 0: "1/4", 1: "1/4"}, 2: {-2: "3/4", 2: "1/4"}, 3: {-3: "1/8", 1: "3/8", 2: "1/2"}}
+    check = check_table(PerturbationTable.from_probabilities(rows, repeat=0), name="t")
+    assert (check.losses.worst.at_least, check.losses.plateau) == (2, 0.5)
+    assert check.losses.plateau_epsilon == pytest.approx(math.log(2))
+    assert "counts 2 and 3: delta = 0.5 from epsilon = 0.693148 on" in check_screen(check)
+
+
+def test_the_figure_has_the_last_delta_at_the_end_of_its_lines() -> None:
+    figures = re.findall(r"<svg.*?</svg>", cellkey_html(DESIGN), re.DOTALL)
+    numbers = re.findall(r'text-anchor="end"[^>]*>([0-9.]+)<', figures[0])
+    assert {"0.501", "0.0000992"} <= set(numbers)
 
 
 def test_a_table_that_misses_its_target_says_so_first() -> None:

@@ -65,7 +65,7 @@ SAID: dict[str, dict[str, Any]] = {
         "release__ledger": f"{'ab' * 16}:7:{'f00d' * 16}",
         "release__grant": {"kind": "approximate", "epsilon": "4", "rho": "0.15", "delta": "1e-06", "grants": 2, "approver": "B. Chair"},
     },
-    "a test key": {"release__private": False},
+    "a test key": {"release__test_key": True},
     "levels": LEVELS,
 }
 
@@ -130,6 +130,56 @@ class TestWhatFitsTheRelease:
         assert "Recorded before the draw" in said
         assert "It is in a ledger." not in said
         assert "It is in no ledger." in read().text
+
+
+GRID = {"step": "0.1", "l1": "1", "l2_squared": None, "neighbours": "declared", "on_grid": False, "round_totals": True}
+
+
+class TestLead:
+    """The page opens with sentences for everyone, before any number of a budget."""
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            (
+                {},
+                "This release publishes a table of 3,143 counts by state and county. 51 totals hold exactly: by state. Every count that "
+                "the kept totals do not fix was changed by random noise. 95 of 100 such counts are within about 16 of the true ones.",
+            ),
+            (
+                SAID["suppression"],
+                "It publishes the counts that the kept totals fix, and leaves out all others. No noise is added. 51 totals",
+            ),
+            ({**SAID["suppression"], "exposed__cells": 0}, "All counts are left out, since the kept totals fix none. No noise is added."),
+            (
+                {"guarantee__relation_fields__within_bounds": True, **SAID["a deviation that depends on the data"]},
+                "was drawn at random around the true one, within public bounds. How far off it may be depends on the counts. The budget",
+            ),
+            (
+                {"table__grid": GRID},
+                "This release publishes 3,143 values. 51 totals carry no noise: by state. Every value that the kept totals do not fix was "
+                "changed by random noise. 95 of 100 such values are within about 15.3 of the true ones, apart from rounding. The budget",
+            ),
+            ({"warnings": [{"kind": "weak-budget", "text": "LITTLE."}]}, "of the true ones. So large a budget protects little. The budget"),
+        ],
+    )
+    def test_what_everyone_understands_comes_first(self, changes: dict[str, Any], said: str) -> None:
+        opening, _, _ = read(**changes).lines.partition("Budget for ")
+        assert said in opening.replace("\n", " ")
+
+    def test_many_columns_are_counted(self) -> None:
+        columns = [f"column {number}" for number in range(10_000)]
+        assert "column 7; and 9,992 more, listed in card.json" in read(table__columns=columns).lines
+
+    def test_names_are_readable_where_there_are_no_labels(self) -> None:
+        subset = {"type": "subset", "kind": "kept", "column": "state", "codes": ["01", "02"], "node": None, "condition": None, "by": []}
+        card = a_card(kept__constraints=["subset(state in [01, 02])"], kept__definitions=[subset])
+        rows = [("subset(state in [01, 02])", "subset(state in [01, 02])", 7)]
+        for html in (statement_html(card), report_html(card, rows, ReportFacts())):
+            assert "subset(" not in html
+            assert "state 01, 02" in html
+            assert "state 11, county 001" in html
+            assert "state=" not in html
 
 
 class TestBudget:
@@ -291,7 +341,7 @@ class TestForm:
 
 class TestNotPrivate:
     def test_the_banner_is_first_and_last_on_top_of_printed_pages_and_in_the_title(self) -> None:
-        html = statement_html(a_card(release__private=False))
+        html = statement_html(a_card(release__test_key=True))
         text = Page(html).text
         assert text.count(NOT_PRIVATE) == 3
         assert text.endswith("Do not publish or sign.")

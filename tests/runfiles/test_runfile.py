@@ -18,7 +18,7 @@ from holdfast.errors import InvalidRun
 from holdfast.invariants import compile_rows
 from holdfast.mechanisms import registry
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key, Reader, declare_shape
-from holdfast.mechanisms.laplace import below_root
+from holdfast.privacy.exchange import below_root
 from holdfast.runfiles.runfile import Run, load_run
 from holdfast.runfiles.sections import Document, keys_at
 

@@ -120,6 +120,8 @@ def test_which_sampler_is_chosen_follows_from_public_facts() -> None:
     assert isinstance(choose(far, target).sampler, BoundedClasses)
     with pytest.raises(NoExactSampler, match="10 x 10"):
         choose(Bounded(Grid((10, 10)), 0, None), target)
+    with pytest.raises(NoExactSampler, match="24 x 24 would need more than 1e"):  # a number of tries that no double holds
+        choose(Bounded(Grid((24, 24)), 0, None), ConditionalLaplace(Fraction(1, 4)))
     with pytest.raises(NoExactSampler, match="1600 cells"):
         choose(Bounded(Grid((40, 40)), 0, None), target)
 

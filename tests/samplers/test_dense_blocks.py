@@ -13,6 +13,7 @@ import pytest
 from flint import arb
 
 from holdfast.exact.balls import ball, precision
+from holdfast.exact.predicates import BAND
 from holdfast.lattices import algebra
 from holdfast.lattices.components import primitive_rows
 from holdfast.lattices.enclosed_gram_schmidt import EnclosedGramSchmidt
@@ -39,7 +40,7 @@ def stream(*label: str | int) -> Words:
 
 def enclosed(basis: Any, sigma_squared: Fraction, weights: list[int] | None = None, band: float | None = None) -> KleinGaussian:
     """A small sampler made as large ones are."""
-    sampler = KleinGaussian(basis, sigma_squared, **({} if band is None else {"band": band}), weights=weights)
+    sampler = KleinGaussian(basis, sigma_squared, BAND if band is None else band, weights)
     sampler.coordinates = [
         EnclosedCoordinate(i, EnclosedGramSchmidt(basis, weights), sampler.sigma_squared) for i in range(sampler.dimension)
     ]

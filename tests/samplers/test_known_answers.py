@@ -18,7 +18,18 @@ from holdfast.cellkey import PerturbationTable
 from holdfast.chains.kernels import KERNELS, kernel_for
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.trees import Tree
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import (
+    ConditionalGaussian,
+    ConditionalLaplace,
+    Gaussian,
+    Keyed,
+    L1Laplace,
+    L2Laplace,
+    LevelGaussian,
+    Rounded,
+    Sequential,
+    Target,
+)
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.table import SAMPLERS, choose
@@ -73,6 +84,12 @@ DRAWN: dict[str, tuple[Shape, Target]] = {
     "levels, gaussian": (LEVELS, Gaussian(Fraction(7, 2))),
     "levels, rounded": (LEVELS, Rounded(QUARTER)),
     "units, gaussian": (UNITS, WEIGHTED),
+    "free, sequential": (Free(1), Sequential(Gaussian(Fraction(7, 2)))),
+    "one sum, sequential": (OneSum(4), Sequential(Gaussian(Fraction(1, 2)))),
+    "grid, sequential": (Grid((3, 4)), Sequential(Gaussian(Fraction(1, 2)))),
+    "general, sequential": (SETS, Sequential(Gaussian(Fraction(1, 2)))),
+    "levels, sequential": (LEVELS, Sequential(Gaussian(Fraction(1, 2)))),
+    "units, sequential": (UNITS, Sequential(WEIGHTED)),
     "whole, l2 laplace": (Whole((OneSum(3), Free(2), Grid((2, 2)))), L2Laplace(Fraction(1, 2))),
 }
 PUBLISHED: dict[str, tuple[Shape, Target, list[int]]] = {
@@ -128,6 +145,12 @@ KNOWN: dict[str, tuple[list[int], str]] = {
     "levels, gaussian": ([3, -3, -1, 1, -2, 2, 1, -1], "23cc2e6ecb0923df"),
     "levels, rounded": ([2, -8, 0, 6, -2, 2, -3, -6], "2f557b0a8a367455"),
     "units, gaussian": ([1, 0, 0, 0, 2, 0, -7, 0], "72698347c7d6db68"),
+    "free, sequential": ([3, -1, 2], "64abc4329ac441c0"),
+    "one sum, sequential": ([0, 0, 1, -1, 1, -1, 0, 0], "eb53b1a39f0b8e65"),
+    "grid, sequential": ([0, 0, 0, 0, 0, 0, 0, 0], "cf14e482e0e72d06"),
+    "general, sequential": ([0, 0, 0, 0, 0, 0, 0, 0], "f40a7e68c299264b"),
+    "levels, sequential": ([0, 0, 0, 0, 0, 0, 0, 0], "4e932dd7730ef59a"),
+    "units, sequential": ([-3, 4, 3, -4, -3, -1, -6, 2], "c7382c8a62f0ce74"),
     "whole, l2 laplace": ([-3, 2, 1, -9, -5, 2, -2, -2], "aa1300f3ec6fb79f"),
     "free with bounds": ([0, 2, 1], "0f004f117335020e"),
     "one sum with bounds": ([4, 1, 3, 5, 2, 5, 4, 0], "8584b79db3eb82eb"),

@@ -10,7 +10,18 @@ import pytest
 
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.laws import (
+    ConditionalGaussian,
+    ConditionalLaplace,
+    Gaussian,
+    Keyed,
+    L1Laplace,
+    L2Laplace,
+    LevelGaussian,
+    Rounded,
+    Sequential,
+    Target,
+)
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choice import Reason, affordable
 from holdfast.samplers.dyadic_gaussian import LEAST_SIGMA_SQUARED, MOST_SIGMA_SQUARED, DyadicGaussian
@@ -94,12 +105,13 @@ def test_every_shape_of_a_lattice_has_a_row_for_every_law_that_splits() -> None:
     """Only fixed cells need none; the lattice taken whole is for laws that are no product over blocks, units are for levels, and noise
     by cell keys keeps no total."""
     shapes: tuple[type[Shape], ...] = (Free, OneSum, Grid, Levels, General)
-    splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded)
+    splitting: tuple[type[Target], ...] = (L1Laplace, Gaussian, Rounded, Sequential)
     rows = {(shape, law) for shape, law in SAMPLERS if law.__module__.startswith("holdfast.")}
     assert rows == {(shape, law) for shape in shapes for law in splitting} | {
         (Free, Keyed),
         (Whole, L2Laplace),
         (Units, LevelGaussian),
+        (Units, Sequential),
         (Bounded, ConditionalLaplace),
         (Bounded, ConditionalGaussian),
     }

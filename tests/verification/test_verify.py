@@ -386,7 +386,7 @@ class TestSignatures:
     def test_a_tampered_card_with_right_checksums(self, copy: Callable[[str], Path]) -> None:
         folder = copy("signed")
         card = read_card(folder)
-        card["release"]["private"] = True
+        card["release"]["test_key"] = False
         with_right_checksums(folder, card)
         with pytest.raises(VerificationFailed, match="the signature does not fit the card"):
             hf.verify(folder)

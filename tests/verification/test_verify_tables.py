@@ -155,7 +155,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "gap in words": (lambda said: changed(said, "gaps", 0, "text", to="It adds up."), "gaps does not follow"),
     "no gaps": (lambda said: changed(said, "gaps", to=[]), "gaps does not follow"),
     "id": (lambda said: changed(said, "release", to="other"), "release does not follow"),
-    "private": (lambda said: changed(said, "private", to=False), "private does not follow"),
+    "test key": (lambda said: changed(said, "test_key", to=True), "test_key does not follow"),
     "ledger": (lambda said: changed(said, "ledger", to=f"{'0' * 32}:1:{'0' * 64}"), "ledger does not follow"),
     "table left out": (lambda said: said["tables"].pop(), "'all' is there but not on the card"),
     "twice": (lambda said: said["tables"].append(said["tables"][0]), "two tables share a name"),

@@ -14,6 +14,7 @@ import numpy as np
 from holdfast.accuracy.level_design import Floats, Margin, MarginVariances
 from holdfast.accuracy.share_design import Objective, best_shares, closed_form
 from holdfast.channels import Facts
+from holdfast.channels.gaussian import settle
 from holdfast.channels.layout import MOST_MARGINS
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
@@ -23,10 +24,12 @@ from holdfast.invariants.constraints import Constraint
 from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, finer_columns
 from holdfast.lattices.norms import L2
 from holdfast.lattices.shapes import Units
+from holdfast.laws.sequential import MOST_RAISED
 from holdfast.mechanisms.gaussian import GeneralizedGaussian
-from holdfast.mechanisms.levels import Shares, arrange_levels, margin_of, read_workload
+from holdfast.mechanisms.levels import Shares, arrange_levels, level_channel, margin_of, read_workload
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.mechanisms.requests import check_choice
+from holdfast.privacy.guarantee import GaussianLaw
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.budget import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
@@ -165,13 +168,34 @@ def allocate(
     mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
     rho_per_distance = mechanism.for_distance(facts.records).rho
     assert rho_per_distance is not None
+    law = _law(mechanism, facts)
+    if goal == "targets" and law.rho < rho_per_distance:  # the lattice law of this budget is not drawn
+        asked *= _price(facts, rho_per_distance, mechanism.levels)
+        mechanism = GeneralizedGaussian(rho=asked, levels=levels, per=per).for_facts(facts)
+        law = _law(mechanism, facts)
     rows = []
-    for share, values in zip(wanted, variances.at(2 * float(rho_per_distance) * np.array(design.shares, dtype=np.float64)), strict=True):
+    for share, values in zip(wanted, variances.at(2 * float(law.rho) * np.array(design.shares, dtype=np.float64)), strict=True):
         target = share.share if goal == "targets" else None
-        rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(float(values.max()))))
+        most = float(values.max()) * (MOST_RAISED if law.kappa else 1.0)
+        rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(most)))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
     value = float(rho_per_distance) if goal == "targets" else design.value
     return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
+
+
+def _law(mechanism: GeneralizedGaussian, facts: Facts) -> GaussianLaw:
+    found = mechanism.channel(facts).guarantee.law
+    assert found is not None
+    return found
+
+
+def _price(facts: Facts, rho: Fraction, levels: Shares | None) -> Fraction:
+    """How many times a budget must be larger so that what is drawn, and shown, has no more noise than its lattice law."""
+    assert levels is not None
+    wider = Fraction(MOST_RAISED) * rho
+    priced = settle(level_channel(facts, wider, levels), "auto", is_budget=False).guarantee.rho
+    assert priced is not None
+    return round_up(priced / rho * (1 + Fraction(1, 10**4)), DIGITS)
 
 
 def _with_finer(universe: Universe, names: Sequence[LevelName]) -> list[LevelName]:

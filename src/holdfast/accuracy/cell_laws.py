@@ -33,7 +33,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from holdfast.accuracy.convolved import GaussianCell
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
+from holdfast.accuracy.sequential import sequential_steps
 from holdfast.accuracy.short_moves import (
     GaussianTarget,
     covers,
@@ -52,6 +53,7 @@ from holdfast.accuracy.short_moves import (
     units_s_squared,
 )
 from holdfast.lattices.shapes import General, Grid, Levels, OneSum, Shape, Units
+from holdfast.laws import Sequential
 from holdfast.laws.families import Gaussian, L1Laplace, Rounded, Target, free_laplace_variance
 from holdfast.laws.level_gaussian import LevelGaussian
 
@@ -220,7 +222,13 @@ class CellLaw:
 
 
 def cell_law(target: Target, shape: Shape) -> CellLaw | None:
-    """Law of a cell picked from a block of this shape; None if only draws can show it."""
+    """Law of a cell picked from a block of this shape; None if only draws can show it. Of the sequential law the lattice law's, no
+    probability of which is further off than the two laws are.
+    """
+    if isinstance(target, Sequential):
+        law, distance = cell_law(target.of, shape), sequential_steps(target, shape).total_variation
+        near = None if law is None else replace(law, error=law.error + distance)
+        return near if near is None or near.share <= COARSE else None
     found = cell_probabilities(target, shape)
     if shape.is_two_way and min(shape.axes) == 2 and isinstance(target, L1Laplace | Gaussian):
         found = cell_probabilities(_of_two_rows(target), OneSum(max(shape.axes)))

@@ -2,6 +2,7 @@
 
     kept          no move changes the sum: there is no error; under every mechanism
     lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
+    near lattice law  the sequential law: the same at a level that is higher by the distance of the two, or its own tail bound [theory R22]
     convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]; single cells
                   under rounded projection
     simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
@@ -32,6 +33,7 @@ from holdfast.accuracy.convolved import UNBOUNDED, Convolved, cell_of, convolve
 from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.accuracy.queries import LARGEST_COEFFICIENT
+from holdfast.accuracy.sequential import lattice_law, sequential_steps
 from holdfast.accuracy.short_moves import covers, form_variance, short_moves, units_s_squared
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
@@ -41,13 +43,14 @@ from holdfast.lattices.shapes import Free, Grid, Levels, Shape
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
 from holdfast.laws.level_gaussian import LevelVariances
 from holdfast.samplers.choice import cell_draws, duration
+from holdfast.samplers.steps import Steps, together
 from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence
 
 logger = logging.getLogger(__name__)
 
 Ints = NDArray[np.int64]
-Method = Literal["kept", "lattice sum", "sub-Gaussian", "convolution", "simulated"]
+Method = Literal["kept", "lattice sum", "near lattice law", "sub-Gaussian", "convolution", "simulated"]
 Ask = Literal["auto", "simulated"]
 Part = tuple[Shape, Ints, Ints]
 """A block: its shape, its cells, and the coefficients of its cells, one row a query."""
@@ -65,6 +68,8 @@ QUICK_WORK, BLOCK_WORK = 2**24, 2_000
 LARGEST = 2**53
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
+NEAR = 1e-3
+"""Total variation distance from the lattice law up to which intervals of the sequential law are its, at a level higher by so much."""
 FLAT_ENOUGH = 0.98
 """A lattice sum less flat than this is left for a convolution, where there is one."""
 
@@ -98,6 +103,29 @@ class GaussianSum:
         found, bound = self.law.reach(alpha)
         method: Method = "lattice sum" if bound == "lattice sum" else "sub-Gaussian"
         return Reach(found, method, max(1 - self.law.tail(found), 1 - alpha), 0.0)
+
+
+@dataclass(frozen=True)
+class NearSum:
+    """Of noise that the sequential law draws in some block.
+
+    law:       that of the lattice law; None where it is too far. distance: of the two in total variation.
+    variance, shift:  of the continuous form, and how far means of steps can move the sum: |error| > t + shift has probability
+                      2 exp(-t^2 / (2 variance)) at most.
+    """
+
+    law: ErrorLaw | None
+    distance: float
+    variance: float
+    shift: float
+
+    def reach(self, alpha: float) -> Reach:
+        if self.law is None or 2 * self.distance > alpha:
+            far = (self.shift + math.sqrt(2 * self.variance * math.log(2 / alpha))) * (1 + 1e-9)
+            return Reach(math.floor(far), "sub-Gaussian", 1 - alpha, 0.0)
+        found = self.law.reach(alpha - self.distance)
+        covered = None if found.covered is None else max(found.covered - self.distance, 1 - alpha)
+        return found._replace(method="near lattice law", covered=covered)
 
 
 @dataclass(frozen=True)
@@ -163,7 +191,8 @@ class ErrorLaws:
     def __init__(self, drawing: Drawing, ask: Ask = "auto") -> None:
         if ask not in ("auto", "simulated"):
             raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
-        self.drawing, self.target, self.ask = drawing, drawing.channel.target, ask
+        self.drawing, self.ask = drawing, ask
+        self.target = lattice_law(drawing.channel.target)
         self._known: dict[object, ErrorLaw] = {}
         self._left = QUICK_WORK
 
@@ -240,8 +269,17 @@ class ErrorLaws:
         key = self._key(cells, coefficients)
         if key not in self._known:
             parts = self._moving(cells, coefficients)
-            self._known[key] = self._compute_law(parts) or SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
+            self._known[key] = self._compute_law(parts) or self._simulate(parts)
         return self._known[key]
+
+    def _simulate(self, parts: Sequence[Part]) -> ErrorLaw:
+        """From draws; where these would take too long, from the tail bound of the sequential law, if it draws these blocks."""
+        try:
+            return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
+        except RequestTooLarge:
+            if self.ask == "simulated" or self.distance(parts) == 0 or not all(covers(self.target, shape) for shape, _, _ in parts):
+                raise
+            return self._near(parts, None)
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
         """The same law of the plain sum over these cells; None where only draws tell, or where it would take more work than is left of
@@ -299,12 +337,37 @@ class ErrorLaws:
         """Blocks in which some move changes the query."""
         return [part for part in self.parts(cells, coefficients[None]) if not self._is_kept(part)]
 
+    def distance(self, parts: Sequence[Part]) -> float:
+        """A bound of the total variation distance from the lattice law, of these blocks together."""
+        return self._steps(parts).total_variation
+
+    def _steps(self, parts: Sequence[Part]) -> Steps:
+        """Of the blocks that the sequential law draws."""
+        target = self.drawing.channel.target
+        return together((sequential_steps(target, shape), 1) for shape, _, _ in parts)
+
+    def _near(self, parts: Sequence[Part], law: ErrorLaw | None) -> NearSum:
+        assert isinstance(self.target, Gaussian | LevelGaussian)
+        variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
+        return self._near_of(law, variance, self._steps(parts))
+
+    def _near_of(self, law: ErrorLaw | None, variance: float, steps: Steps) -> NearSum:
+        return NearSum(law, steps.total_variation, variance * (1 + float(steps.kappa)) * (1 + 1e-12), steps.shift(variance))
+
     def _compute_law(self, parts: Sequence[Part], most: int = UNBOUNDED) -> ErrorLaw | None:
         """Without draws; None where only draws tell, or draws were asked for. `most`: points of convolutions."""
         if not parts:
             return KeptSum()
         if self.ask == "simulated":
             return None
+        distance = self.distance(parts)
+        if distance > NEAR:
+            return None
+        law = self._lattice_law(parts, most)
+        return law if law is None or distance == 0 else self._near(parts, law)
+
+    def _lattice_law(self, parts: Sequence[Part], most: int) -> ErrorLaw | None:
+        """As if the lattice law drew all of them."""
         law: GaussianSum | None = None
         if all(covers(self.target, shape) for shape, _, _ in parts):
             law = self._gaussian(parts)
@@ -346,6 +409,9 @@ class ErrorLaws:
         """
         if not isinstance(self.target, LevelGaussian) or self.ask != "auto" or not self.has_law:
             return None
+        steps = self._steps([(shape, cells, cells[None]) for shape, cells in self._homes[2]])
+        if steps.total_variation > NEAR:
+            return None
         variances, log_loss = np.zeros(int(numbers.max()) + 1), 0.0
         for shape, cells in self._homes[2]:
             form = self.target.form(shape)
@@ -359,7 +425,10 @@ class ErrorLaws:
             return None
         sizes, powers = np.frexp(variances * (1 + 1e-9))
         rounded = np.ldexp(np.ceil(sizes * 1024) / 1024, powers)
-        laws = {value: GaussianSum(LatticeSum(1, value, flat)) if value else KeptSum() for value in np.unique(rounded).tolist()}
+        laws: dict[float, ErrorLaw] = {0.0: KeptSum()}
+        for value in np.unique(rounded[rounded > 0]).tolist():
+            law = GaussianSum(LatticeSum(1, value, flat))
+            laws[value] = law if steps.least is None else self._near_of(law, value, steps)
         return [laws[value] for value in rounded.tolist()]
 
     def draw_count(self, parts: Sequence[Part]) -> int:

@@ -97,8 +97,11 @@ def _fieller(laws: ErrorLaws, above: Ints, below: Ints, A: int, B: int, alpha: f
     parts = laws.parts(cells, sign * np.stack([above[cells], below[cells]]))
     A, B = sign * A, sign * B
     target = laws.target
-    if laws.ask == "auto" and isinstance(target, Gaussian | LevelGaussian) and all(covers(target, shape) for shape, _, _ in parts):
-        reach, method = gaussian_reach(target, parts, alpha)
+    distance = laws.distance(parts)
+    known = laws.ask == "auto" and 2 * distance <= alpha and all(covers(target, shape) for shape, _, _ in parts)
+    if known and isinstance(target, Gaussian | LevelGaussian):
+        reach, method = gaussian_reach(target, parts, alpha - distance)
+        method = "near lattice law" if distance else method
         return Found(*_ends(reach, A, B), method, None)
     errors = laws.draws(parts)
     r = rank(1 - alpha, errors.shape[1])

@@ -103,9 +103,9 @@ class ReleaseInfo(CardPart):
     )
     office: Text | None = Field(description="Who publishes it, as given; null if nothing was given.")
     approver: Text | None = Field(description="Who approved it, as given; null if nothing was given. A name here is not a signature.")
-    private: bool = Field(
-        description="True if the noise came from a secret key. False if it came from a test key that anyone can repeat: then nothing is "
-        "protected, and the release must not be published."
+    test_key: bool = Field(
+        description="True if the noise came from a test key that anyone can repeat: then nothing is protected, and the release must not be "
+        "published. False if it came from a secret key; what that promises is in `guarantee`."
     )
     ledger: LedgerEntry | None = Field(description="Head of the budget ledger after this release was recorded; null if no ledger was used.")
     grant: GrantInfo | None = Field(description="What the ledger had granted for the data set; null without a ledger or a limit.")
@@ -376,7 +376,7 @@ class LevelSpread(CardPart):
     largest: Spread = Field(description="The standard deviation of the unit with the most noise.")
 
 
-ErrorFound: TypeAlias = Literal["exact", "upper bound", "estimated", "not estimated", "unknown"]
+ErrorFound: TypeAlias = Literal["exact", "upper bound", "approximate", "estimated", "not estimated", "unknown"]
 
 
 class ExpectedError(CardPart):
@@ -384,7 +384,8 @@ class ExpectedError(CardPart):
 
     cell_standard_deviation: CellSpread = Field(description="Standard deviation of the noise of a cell.")
     found: ErrorFound = Field(
-        description="How it was found: 'upper bound' is never below the true one, 'estimated' is from draws of the public law, 'not "
+        description="How it was found: 'upper bound' is never below the true one, 'approximate' is near it without a proof, "
+        "'estimated' is from draws of the public law, 'not "
         "estimated' would take too long; 'unknown' depends on the counts."
     )
     basis: Text = Field(description="The same in words, with the error of an estimate.")

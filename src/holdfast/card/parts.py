@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.exact.formatting import format_exact
 from holdfast.exact.parameters import exact_fraction
-from holdfast.privacy.guarantee import AnswersNorm, Found, Kind, Promise
+from holdfast.privacy.guarantee import AnswersNorm, AskedLaw, Found, Kind, LawName, Promise
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.tables.measure import COUNTS, AnswerGrid, Measure, Neighbours, read_step
 
@@ -183,6 +183,28 @@ class ConditioningInfo(CardPart):
     )
 
 
+class LawInfo(CardPart):
+    """The law of Gaussian noise, and what it costs."""
+
+    asked: AskedLaw = Field(description="The law that was asked for.")
+    name: LawName = Field(
+        description="The law that is drawn. 'lattice': a block is drawn again until it is kept. 'sequential': a cell is final when drawn."
+    )
+    rho: Text = Field(description="What the lattice law of the same form costs for each unit of distance, exact.")
+    kappa: Text = Field(description="The promise is for 1 + kappa times that, exact; 0 for the lattice law.")
+    factor: Text = Field(description="How many times the variances are those that the whole budget buys under the lattice law, exact.")
+    expected_tries: Spread | None = Field(
+        description="Bound of the expected tries of a block drawn by the lattice law; null if that law was asked for."
+    )
+    blocks: Count = Field(description="Number of blocks drawn by the sequential law.")
+    size: Count = Field(description="Cells of the one that decides kappa; 0 for the lattice law.")
+    least_variance: Spread | None = Field(
+        description="Smallest variance of a number of it, given those drawn before; null for the lattice law."
+    )
+    cells: Count = Field(description="How many of its numbers have that variance.")
+    text: Text = Field(description="The same in sentences, with the reason.")
+
+
 class ChainBlocks(CardPart):
     """Blocks of one shape that a Markov chain draws, as the promise counts them."""
 
@@ -204,6 +226,8 @@ class KeyedInfo(CardPart):
     lowest: int = Field(description="The lowest noise of any count.")
     highest: int = Field(description="The highest noise of any count.")
     variance: Text = Field(description="The largest variance of the noise of any count, rounded up.")
+    least_result: int = Field(description="The smallest count above 0 that can be published, before weights.")
+    lowest_result: int = Field(description="The smallest count that can be published, before weights; it may be negative.")
     epsilon: Text = Field(description="From this epsilon on delta stops falling. Rounded up.")
     delta: Text = Field(description="The delta there, for two counts from `first` on that differ by one. Rounded up.")
     zero_delta: Text | None = Field(
@@ -217,8 +241,9 @@ class KeyedInfo(CardPart):
 class WarningInfo(CardPart):
     """What every page says first, and louder than the rest."""
 
-    kind: Literal["weak-budget", "little-noise", "test-key", "truncated", "no-limit"] = Field(
-        description="'weak-budget': the promise allows best guesses that are nearly always right. 'little-noise': most counts carry no "
+    kind: Literal["weak-budget", "no-guarantee", "little-noise", "test-key", "truncated", "no-limit"] = Field(
+        description="'weak-budget': the promise allows best guesses that are nearly always right. 'no-guarantee': "
+        "noise by cell keys promises no differential privacy. 'little-noise': most counts carry no "
         "noise. 'test-key': anyone can take the noise off. 'truncated': records of people with too many were left out. 'no-limit': no "
         "budget limits what all releases of the data cost together."
     )
@@ -299,6 +324,7 @@ class GuaranteeInfo(CardPart):
         description="What a promise that is estimated rests on: the blocks that Markov chains draw, by shape; empty for an exact one."
     )
     conditioning: ConditioningInfo | None = Field(description="What bounds cost, where the law is conditioned on them; else null.")
+    law: LawInfo | None = Field(description="Which law of Gaussian noise was taken, and its price; null for other noise and for chains.")
     answers: AnswersInfo | None = Field(description="Where the table holds real-valued answers: what one person can change; else null.")
     keyed: KeyedInfo | None = Field(description="Where noise was looked up by cell keys: its figures, in place of a promise; else null.")
     per_distance: CostInfo = Field(description="The promise for two tables at distance one.")
@@ -339,7 +365,7 @@ class ViewInfo(CardPart):
     what: Literal["publication view"] = Field(description="What the files are.")
     text: Text = Field(description="The same in sentences.")
     release: Text = Field(description="Identifier of the release.")
-    private: bool = Field(description="As on the card of the release.")
+    test_key: bool = Field(description="As on the card of the release.")
     identity: Text = Field(description="mechanism.identity of the release.")
     released_counts_sha256: Text = Field(description="SHA-256 of the released counts, 8 bytes each, lowest first.")
     column: Text = Field(description="Column that holds the view.")
@@ -379,7 +405,7 @@ class TableSet(CardPart):
 
     schema_name: Literal["holdfast-tables/1"] = Field(alias="schema", description="What the file is.")
     release: Identifier = Field(description="Identifier of the release, as on every card.")
-    private: bool = Field(description="As on every card.")
+    test_key: bool = Field(description="As on every card.")
     ledger: LedgerEntry | None = Field(description="As on every card.")
     tables: Annotated[tuple[ListedTable, ...], Strict(False), Field(min_length=1, max_length=MOST_TABLES)] = Field(
         description="The tables."

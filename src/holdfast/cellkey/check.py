@@ -11,6 +11,7 @@ from holdfast.cellkey.design import Design, truncated_laplace
 from holdfast.cellkey.keys import KeySpace
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.noise import NoiseLaw
+from holdfast.cellkey.rows import TableDesign
 from holdfast.cellkey.table import PerturbationRow, PerturbationTable
 
 Curve: TypeAlias = list[tuple[float, float]]
@@ -53,12 +54,11 @@ class RowFigures:
 
 @dataclass(frozen=True)
 class SizeFigures:
-    """The table with another number of keys; `lost`: noise values that it would lose."""
+    """The table with another number of keys; `lost`: noise values that it would lose; `losses`: of counts from 1 on, or of a design."""
 
     key_size: str
     lost: int
-    plateau: Fraction
-    plateau_epsilon: float
+    losses: Losses
     curve: Curve
 
 
@@ -76,29 +76,28 @@ class Missed:
 class Check:
     """Everything that a check shows. Figures of losses are rounded up.
 
-    losses:      of counts from 1 on. with_zeros: with empty cells kept empty, as releases keep them; None where count 1 has no row, or
-                 count 0 has noise.
-    worst:       the smaller count of the pair that is easiest to distinguish.
-    before, own: curves of the design before it was rounded to keys, where there is one, and of the table.
+    losses:      of all counts that have rows, with empty cells kept empty, as releases keep them.
+    above_zero:  of counts from 1 on; None where counts 0 and 1 are not compared, or no others are.
+    before:      of the design for counts from D on, before it was rounded to keys, where there is one.
+    curves:      of `chart_losses`.
     """
 
     name: str
-    table: TableFigures
+    table: PerturbationTable
+    figures: TableFigures
     losses: Losses
-    with_zeros: Losses | None
-    worst: int
+    above_zero: Losses | None
+    before: Losses | None
+    curves: tuple[Curve, ...]
     rows: tuple[RowFigures, ...]
     more_rows: int
-    before: Curve | None
-    own: Curve
     key_sizes: tuple[SizeFigures, ...]
     missed: Missed | None = None
 
     @property
-    def zero_delta(self) -> Fraction | None:
-        """The delta between counts 0 and 1 where empty cells stay empty, whatever epsilon."""
-        shown = None if self.with_zeros is None else self.with_zeros.zero_shown
-        return None if shown is None else shown.upper
+    def chart_losses(self) -> tuple[Losses, ...]:
+        """All counts, and beside them those of the design, else those from 1 on."""
+        return tuple(losses for losses in (self.losses, self.before or self.above_zero) if losses is not None)
 
 
 @dataclass(frozen=True)
@@ -134,37 +133,38 @@ class DesignCheck:
     check: Check
 
 
-def check_table(table: PerturbationTable, *, name: str, law: Design | None = None) -> Check:
+def check_table(table: PerturbationTable, *, name: str, law: Design | TableDesign | None = None) -> Check:
     """Check a perturbation table.
 
-    Given:       law: the design that was rounded to keys, where that is known: its curve is shown too, and the table for every key size.
-                 Else the table's own, and sizes that only refine it are left out.
+    Given:       law: the design that was rounded to keys, where that is known: its curve is shown too where it is for large counts, and the
+                 table for every key size. Else sizes that only refine the table are left out.
     """
-    filled, served = zeros_apart(table)
-    losses, with_zeros = filled.epsilon_delta(), None if served is None else served.epsilon_delta()
-    reach = Fraction(losses.plateau_epsilon).limit_denominator(1000) * Fraction(3, 2) or Fraction(1)
+    losses = table.losses_in_use
+    before = law.epsilon_delta() if isinstance(law, Design) else None
+    shown = [found for found in (losses, before or losses.above_zero) if found is not None]
+    farthest = max(found.plateau_epsilon for found in shown)
+    reach = Fraction(farthest).limit_denominator(1000) * Fraction(3, 2) or Fraction(1)
     epsilons = [reach * place / POINTS for place in range(POINTS + 1)]
     sizes = [size for size in KEY_SIZES if law is not None or size < table.key_size]
     rows = tuple(RowFigures.of(table.rows[count]) for count in table.counts[:SHOWN_ROWS])
     return Check(
         name=name,
-        table=_table_figures(table, keeps_zeros=with_zeros is not None and with_zeros.zero_shown is not None),
+        table=table,
+        figures=_table_figures(table, losses),
         losses=losses,
-        with_zeros=with_zeros,
-        worst=losses.worst_count(epsilons[POINTS // 3]),
+        above_zero=losses.above_zero,
+        before=before,
+        curves=tuple(found.curve(epsilons) for found in shown),
         rows=rows,
         more_rows=len(table.counts) - len(rows),
-        before=None if law is None else law.epsilon_delta().curve(epsilons),
-        own=losses.curve(epsilons),
-        key_sizes=tuple(_size_figures(filled, law, size, epsilons) for size in sizes),
+        key_sizes=tuple(_size_figures(table, law, size, epsilons) for size in sizes),
     )
 
 
 def check_design(made: Design, key_size: int) -> DesignCheck:
     """A design and the check of its table with this many keys. Rounding to keys may miss the target: the check says so."""
-    table = made.quantised(key_size)
-    reached = table.epsilon_delta().delta_bounds(made.epsilon)
-    check = check_table(table, name=f"Design for epsilon = {made.epsilon}, delta = {float(made.delta):.6g}", law=made)
+    reached = made.quantised(key_size).epsilon_delta().delta_bounds(made.epsilon)
+    check = check_table(made.table(key_size), name=f"Design for epsilon = {made.epsilon}, delta = {float(made.delta):.6g}", law=made)
     asked = (str(made.epsilon), str(made.delta))
     size = str(KeySpace(key_size))
     if reached.upper > made.delta:
@@ -184,23 +184,15 @@ def check_design(made: Design, key_size: int) -> DesignCheck:
     )
 
 
-def zeros_apart(table: PerturbationTable) -> tuple[PerturbationTable, PerturbationTable | None]:
-    """The rows of counts from 1 on, and the table with empty cells kept empty; None where count 1 has no row, or count 0 has noise."""
-    zero = table.rows.get(0)
-    if 1 not in table.rows or (zero is not None and set(zero.noise) != {0}):
-        return table, None
-    filled = [row for row in table.rows.values() if row.count]
-    empty = PerturbationRow(0, (0,), (table.key_size,))
-    return PerturbationTable(filled, repeat=table.repeat), PerturbationTable([empty, *filled], repeat=table.repeat)
-
-
-def _table_figures(table: PerturbationTable, *, keeps_zeros: bool) -> TableFigures:
+def _table_figures(table: PerturbationTable, losses: Losses) -> TableFigures:
     size = str(KeySpace(table.key_size)) if table.key_size > 1 else "1"
-    return TableFigures(table.counts[0], table.counts[-1], table.repeat, size, table.lowest_result, keeps_zeros)
+    return TableFigures(table.counts[0], table.counts[-1], table.repeat, size, table.lowest_result, losses.zero_shown is not None)
 
 
-def _size_figures(table: PerturbationTable, law: Design | None, size: int, epsilons: Sequence[Fraction]) -> SizeFigures:
+def _size_figures(table: PerturbationTable, law: Design | TableDesign | None, size: int, epsilons: Sequence[Fraction]) -> SizeFigures:
+    """Return the figures of counts from 1 on; of a design for large counts, those of large counts alone."""
     scaled = table.rescaled(size) if law is None else law.quantised(size, allow_lost=True)
-    lost = sum(len(set(row.noise) - set(scaled.rows[count].noise)) for count, row in table.rows.items())
-    losses = scaled.epsilon_delta()
-    return SizeFigures(str(KeySpace(size)), lost, losses.plateau_bounds.upper, losses.plateau_epsilon, losses.curve(epsilons))
+    lost = sum(len(set(table.rows[count].noise) - set(row.noise)) for count, row in scaled.rows.items())
+    losses = scaled.losses_in_use
+    losses = losses.above_zero or losses
+    return SizeFigures(str(KeySpace(size)), lost, losses, losses.curve(epsilons))

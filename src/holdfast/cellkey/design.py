@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast.cellkey.loss import Losses
 from holdfast.cellkey.max_entropy import LARGEST_D, SymmetricNoise, check_support
 from holdfast.cellkey.noise import NoiseLaw
+from holdfast.cellkey.rows import LARGEST_ROWS_D, design_rows
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
@@ -96,7 +97,20 @@ class Design:
         return self.noise.epsilon_delta()
 
     def quantised(self, key_size: int, *, allow_lost: bool = False) -> PerturbationTable:
+        """The table for keys 0 to key_size - 1, counts from D on. Refused where it would lose a noise value, unless allow_lost."""
         return self.noise.quantised(key_size, allow_lost=allow_lost)
+
+    def table(self, key_size: int) -> PerturbationTable:
+        """The table with rows for all counts: below D those of largest entropy with the same variance, or less where there is no more.
+
+        Counts from D on have the (epsilon, delta) of the design; smaller ones do not. Small counts lose noise for which there are too few
+        keys; a zero stays zero. Above LARGEST_ROWS_D there are no rows below D.
+        """
+        table = self.quantised(key_size)
+        if not 1 < self.D <= LARGEST_ROWS_D:
+            return table
+        small = design_rows(self.D, Fraction(self.variance), allow_short=True).quantised(key_size, allow_lost=True)
+        return PerturbationTable([*(row for count, row in small.rows.items() if count < self.D), *table.rows.values()])
 
 
 def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:

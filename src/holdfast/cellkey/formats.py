@@ -1,14 +1,14 @@
 """Perturbation tables in the files of others, and in one of our own. All numbers are read exactly.
 
     json        our own: key size, repeat, whether cell keys fold, and for each count its (noise, upper bound) as integers
-    ptable      text with the columns i;j;p;v;p_int_ub, decimals: R's ptable, cellKey and tau-argus
+    ptable      text with the columns i;j;p;v;p_int_ub, decimals: R's ptable, cellKey and tau-argus, which also writes p_ij and p_ij_ub
     sas         the same with p_int_lb before p_int_ub
     ons         text with the columns pcv,ckey,pvalue: one line for each count and cell key
     superstar   numbers alone: one line for each cell key, one column for each count from 1 on
 
-Decimals with d digits are whole numbers over 10^d. In `ptable` and `sas` the last count's row serves larger counts; `ons` and `superstar`
-have a number of last rows that serve larger counts in turn, which the file does not say (`repeat`). Messages name lines, not what stands
-there: the file may be another than was meant.
+Decimals with d digits are whole numbers over 10^d. Bounds alone decide what is read; p may be rounded as it is printed.
+In `ptable` and `sas` the last count's row serves larger counts; `ons` and `superstar` have a number of last rows that serve larger counts
+in turn, which the file does not say (`repeat`). Messages name lines and quote nothing: the file may be another than was meant.
 """
 
 from __future__ import annotations
@@ -43,10 +43,14 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sas": ("i", "j", "p", "v", "p_int_lb", "p_int_ub"),
     "ons": ("pcv", "ckey", "pvalue"),
 }
+_OTHER_NAMES = {"p_ij": "p", "p_ij_ub": "p_int_ub"}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"(?P<whole>[0-9])?(?:\.(?P<part>[0-9]+))?(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
+_SIGNED_DECIMAL = re.compile(r"-?[0-9]*\.[0-9]+")
+_MOST_DIGITS_OF_P = 340
+"""p decides nothing, and doubles are printed with as many digits."""
 _ROUNDED = Fraction(1, 2**52)
-"""Programs add p up in doubles: a bound and p are each off by 2^-54 at most, and so is the sum. Bounds alone decide what is read."""
+"""Programs add p up in doubles: a bound and p are each off by 2^-54 at most, and so is the sum."""
 
 
 def read_table(path: str | os.PathLike[str], kind: Kind | None = None, *, repeat: int | None = None) -> PerturbationTable:
@@ -81,7 +85,7 @@ def _read_text(file: Path, kind: Kind | None) -> tuple[str, Kind]:
 
 def write_table(table: PerturbationTable, path: str | os.PathLike[str], kind: Kind = "json") -> None:
     """Write a perturbation table to a new file. What is written reads back as it was, if the same `repeat` is given; only a file of ons
-    reads back as one whose cell keys are not folded, whatever the table was.
+    reads back as one whose cell keys are not folded, whatever the table was, and superstar has no place for count 0, which stays 0.
 
     Refused:     a key size that the kind cannot write: ptable and sas need a power of ten (`table.rescaled(10**8)`), ons and superstar one
                  that is not too large for a line a key; rows that the kind has no place for; a table that does not fold,
@@ -111,7 +115,7 @@ def _kind_of(text: str) -> Kind | None:
     first = text.lstrip().splitlines()[0]
     if first.startswith("{"):
         return "json"
-    names = tuple(_fields(first, _separator(first)))
+    names = tuple(_names(first))
     found: list[Kind] = [kind for kind in ("ptable", "sas", "ons") if set(_COLUMNS[kind]) <= set(names)]
     if found:
         return found[-1]
@@ -127,14 +131,21 @@ def _fields(line: str, separator: str) -> list[str]:
     return [part.strip().strip('"') for part in line.split(separator)]
 
 
+def _names(line: str) -> list[str]:
+    """The names of a header, in our spelling."""
+    return [_OTHER_NAMES.get(name, name) for name in _fields(line, _separator(line))]
+
+
 def _lines(text: str, what: str, kind: str) -> list[tuple[int, dict[str, str]]]:
     """The number of each line and its fields by name; columns that the kind does not have must be the same in every line."""
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     separator = _separator(numbered[0][1])
-    names = _fields(numbered[0][1], separator)
+    names = _names(numbered[0][1])
     missing = [name for name in _COLUMNS[kind] if names.count(name) != 1]
     if missing:
-        raise UnreadableInput(f"File {what} must name the columns {', '.join(_COLUMNS[kind])} in its first line. Missing: {missing[0]!r}.")
+        raise UnreadableInput(
+            f"File {what} must name the columns {', '.join(_COLUMNS[kind])} in its first line, once. Missing or twice: {missing[0]!r}."
+        )
     out = []
     for number, line in numbered[1:]:
         fields = _fields(line, separator)
@@ -143,12 +154,19 @@ def _lines(text: str, what: str, kind: str) -> list[tuple[int, dict[str, str]]]:
         out.append((number, dict(zip(names, fields, strict=True))))
     for name in set(names) - set(_COLUMNS[kind]):
         if len({fields[name] for _, fields in out}) > 1:
-            raise UnreadableInput(
-                f"Column {name!r} of {what} has several values: the file holds several tables, or one for magnitudes. Give one for counts."
-            )
+            if name == "type":
+                raise _for_magnitudes(what)
+            raise UnreadableInput(f"Column {name!r} of {what} has several values: the file holds several tables. Give a file of one.")
     if not out:
         raise UnreadableInput(f"File {what} has a header and no rows. Give the file of a perturbation table.")
     return out
+
+
+def _for_magnitudes(what: str) -> UnreadableInput:
+    return UnreadableInput(
+        f"File {what} is a perturbation table for magnitudes: it has several types of rows, or noise that is not a whole number. Holdfast "
+        "adds noise of this kind to counts only. Give a table for counts."
+    )
 
 
 def _integer(text: str, number: int, what: str) -> int:
@@ -157,7 +175,7 @@ def _integer(text: str, number: int, what: str) -> int:
     return int(text)
 
 
-def _decimal(text: str, number: int, what: str) -> tuple[int, str]:
+def _decimal(text: str, number: int, what: str, most: int = MOST_DIGITS) -> tuple[int, str]:
     """The whole part and the digits after the point of a number from 0 to 1, exactly: 0.0001 and 1e-04 are the same."""
     found = _DECIMAL.fullmatch(text)
     if found is not None and (found["whole"] or found["part"]):
@@ -165,20 +183,29 @@ def _decimal(text: str, number: int, what: str) -> tuple[int, str]:
         places = len(part) - int(found["exponent"] or 0)
         digits = ((found["whole"] or "0") + part).rjust(places + 1, "0")
         whole, part = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
-        if places >= 0 and len(part) <= MOST_DIGITS and (int(whole) == 0 or (int(whole) == 1 and not part)):
+        if places >= 0 and len(part) <= most and (int(whole) == 0 or (int(whole) == 1 and not part)):
             return int(whole), part
     raise UnreadableInput(
-        f"Line {number} of {what} needs decimals from 0 to 1 with a point, no comma, and at most {MOST_DIGITS} digits. Correct that line."
+        f"Line {number} of {what} needs decimals from 0 to 1 with a point, no comma, and at most {most} digits. Correct that line."
     )
+
+
+def _unit(text: str) -> Fraction:
+    """The worth of the last digit that is printed, and a tenth for whole numbers: 1e-3 of 0.500, 1e-6 of 1.25e-04."""
+    digits, _, exponent = text.lower().partition("e")
+    return Fraction(1, 10 ** max(1, len(digits.partition(".")[2]) - int(exponent or 0)))
 
 
 def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable") -> PerturbationTable:
     lines = _lines(text, what, kind)
-    bounds = [name for name in _COLUMNS[kind] if name.startswith("p")]
+    for _, fields in lines:
+        if any(_SIGNED_DECIMAL.fullmatch(fields[name]) for name in ("j", "v")):
+            raise _for_magnitudes(what)
+    bounds = [name for name in _COLUMNS[kind] if name.startswith("p_")]
     read = {(number, name): _decimal(fields[name], number, what) for number, fields in lines for name in bounds}
-    digits, of_p = (max(1, *(len(part) for (_, name), (_, part) in read.items() if (name == "p") == is_p)) for is_p in (False, True))
+    digits = max(1, *(len(part) for _, part in read.values()))
+    read |= {(number, "p"): _decimal(fields["p"], number, what, _MOST_DIGITS_OF_P) for number, fields in lines}
     size = 10**digits
-    near = Fraction(1, size) + Fraction(1, 10**of_p) + _ROUNDED  # two bounds and p were each rounded to their digits
 
     def value(number: int, name: str) -> Fraction:
         whole, part = read[number, name]
@@ -191,6 +218,7 @@ def _read_ptable(text: str, what: str, repeat: int | None, kind: str = "ptable")
             raise UnreadableInput(f"Line {number} of {what}: v must be j - i. Correct that line.")
         lower = ends.get(count, 0) if kind == "ptable" else int(value(number, "p_int_lb") * size)
         upper = int(value(number, "p_int_ub") * size)
+        near = Fraction(1, size) + _unit(fields["p"]) + _ROUNDED  # two bounds and p were each rounded to their digits
         if abs(value(number, "p") - Fraction(upper - lower, size)) > near:
             raise UnreadableInput(
                 f"Line {number} of {what}: p is not the length of its interval, to {digits} digits. Bounds are sums of p, in the order of "
@@ -261,6 +289,12 @@ def _read_superstar(text: str, what: str, repeat: int | None) -> PerturbationTab
 def _of_matrix(counts: Sequence[int], noise: NDArray[np.int64], repeat: int, *, folds: bool = True) -> PerturbationTable:
     """From the noise of every key, one count a row."""
     size = noise.shape[1]
+    if repeat > 0 and counts[-1] % repeat:
+        raise InvalidParameter(
+            f"The table has counts to {counts[-1]}, and {repeat} last ones would serve larger counts in turn. Where that begins is "
+            f"documented only if {repeat} divides {counts[-1]}. Give a repeat that does, or 0 to refuse larger counts.",
+            field="repeat",
+        )
     bounds = {}
     for count, row in zip(counts, noise, strict=True):
         ends = np.append(np.flatnonzero(row[1:] != row[:-1]) + 1, size)
@@ -287,6 +321,9 @@ def _write_ons(table: PerturbationTable) -> str:
 
 
 def _write_superstar(table: PerturbationTable) -> str:
+    zero = table.rows.get(0)
+    if zero is not None and set(zero.noise) == {0} and len(table.rows) > 1:  # empty cells stay empty without a column
+        table = PerturbationTable([row for row in table.rows.values() if row.count], repeat=table.repeat)
     if table.counts != tuple(range(1, len(table.counts) + 1)):
         raise InvalidParameter("The columns of a matrix are the counts 1, 2, 3 and so on. The table has others.", field="kind")
     return "".join(",".join(map(str, row)) + "\n" for row in _matrix(table).T.tolist())

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,38 +278,6 @@ def do_not_fill(largest: int, members: int, size: int) -> bool:
     from flint import arb
 
     return bool(members * (arb(size) / arb(largest + 1)).log() > UNLIKELY_BITS * arb(2).log())
-
-
-def record_key_sql(space: KeySpace, kind: Any, column: str, name: str, source: str) -> str:
-    """SQL for the record keys in `column`, whose Arrow type is `kind`, as UBIGINT, or NULL where no valid key stands.
-
-    Decimals are exact only as text or as Arrow decimals: a float has lost what was written, and is refused.
-    """
-    import pyarrow as pa
-
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    is_text = pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)
-    text = f"{column}::VARCHAR"
-    if space.digits is not None:
-        if not (is_text or pa.types.is_decimal(value)):
-            raise InvalidCount(
-                f"Decimal keys must be text or exact decimals. Column {name!r} of {source} has type {kind}. Write them as text, or as "
-                f"whole numbers over 10^{space.digits} with another key space."
-            )
-        d = space.digits
-        # Zeros that an Arrow decimal of larger scale adds at the end are no more digits.
-        part = f"regexp_extract({text}, '^0?\\.([0-9]{{1,{d}}})0*$', 1)"
-        return (
-            f"CASE WHEN regexp_full_match({text}, '0?\\.[0-9]{{1,{d}}}0*') THEN rpad({part}, {d}, '0')::UBIGINT "
-            f"WHEN {text} = '0' THEN 0::UBIGINT END"
-        )
-    if is_text:
-        key = f"CASE WHEN regexp_full_match({text}, '0|[1-9][0-9]*') THEN TRY_CAST({text} AS UBIGINT) END"
-    elif pa.types.is_integer(value) or pa.types.is_null(value) or (pa.types.is_decimal(value) and value.scale == 0):
-        key = f"TRY_CAST({column} AS UBIGINT)"
-    else:
-        raise InvalidCount(f"Record keys must be whole numbers. Column {name!r} of {source} has type {kind}. {space.rule}")
-    return key if space.size == LARGEST_SIZE else f"CASE WHEN {key} < {space.size} THEN {key} END"
 
 
 def _is_prime(number: int) -> bool:

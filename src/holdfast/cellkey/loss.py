@@ -11,7 +11,7 @@ the two counts can give, and stays there: the plateau.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -182,6 +182,18 @@ class Losses:
     def two_sided_epsilon_bounds(self) -> Enclosure:
         """The largest log ratio both ways: from this epsilon on every pair is at a plateau of its own. Never below `plateau_epsilon`."""
         return self._log_ratio(upward=True, downward=True)
+
+    @cached_property
+    def worst(self) -> Losses:
+        """The pair with the highest plateau alone; of several the one that reaches it last, and then the smallest counts."""
+        plateau = max(pair.plateau_bounds.upper for pair in self._distinct)
+        worst = [replace(self, pairs=(pair,)) for pair in self._distinct if pair.plateau_bounds.upper == plateau]
+        return max(worst, key=lambda alone: (alone.plateau_epsilon_bounds.upper, -alone.at_least))
+
+    @cached_property
+    def above_zero(self) -> Losses | None:
+        """The other pairs, where zeros stay zero: counts from 1 on; None where there are no others, or counts 0 and 1 are not compared."""
+        return None if self.zero_shown is None or len(self.pairs) == 1 else replace(self, pairs=self.pairs[1:])
 
     @property
     def zero_shown(self) -> Enclosure | None:

@@ -120,7 +120,7 @@ def design_rows(
         raise InvalidParameter(
             f"Count {short.count} does not reach the variance {format_exact(short.target)}: its row of largest entropy has "
             f"{short.variance_bounds.nearest():.6g}. Counts that fall short: {', '.join(map(str, found.short_rows))}. Take a smaller V for "
-            "these counts (V may be given by count), or allow_short=True.",
+            "these counts (V may be given by count), or allow_short=True (--allow-short).",
             field="V",
             details={"short_rows": list(found.short_rows)},
         )

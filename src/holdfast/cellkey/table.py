@@ -25,6 +25,7 @@ from holdfast.tables.columns import COUNT_LIMIT
 
 LARGEST_KEY_SIZE = 1 << 64
 """Keys are 64-bit unsigned integers at most."""
+LARGEST_THRESHOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +219,14 @@ class PerturbationTable:
 
     @property
     def lowest_result(self) -> int:
-        """The smallest value that can be published; below zero means that a row takes more than its count."""
-        return min(row.count + min(row.noise) for row in self.rows.values())
+        """The smallest value that can be published of a count above 0; below zero means that a row takes more than its count."""
+        return min((row.count + min(row.noise) for row in self.rows.values() if row.count), default=0)
+
+    @property
+    def least_result(self) -> int:
+        """The smallest value above 0 that can be published of some count."""
+        values = {row.count + noise for row in self.rows.values() for noise in row.noise}
+        return min((value for value in values if value > 0), default=1)
 
     def row_of(self, count: int) -> PerturbationRow:
         """The row that serves this count. Not for confidential counts: the message of a refusal names the count."""
@@ -269,6 +276,23 @@ class PerturbationTable:
         }
         return PerturbationTable.from_upper_bounds(bounds, size, repeat=self.repeat, allow_lost=allow_lost, folds=self.folds)
 
+    def with_threshold(self, threshold: int) -> PerturbationTable:
+        """The table that publishes 0 in place of every value below `threshold`, as ONS leaves such values out.
+
+        Where empty cells are published as 0, a value that is left out and a 0 tell the same: some value below the threshold.
+        """
+        least = exact_integer(threshold, "threshold")
+        if not 1 <= least <= LARGEST_THRESHOLD:
+            raise InvalidParameter(f"threshold is a whole number from 1 to {LARGEST_THRESHOLD}. Got {least}.", field="threshold")
+        counts = list(self.counts)
+        while self.repeat and any(n + min(self.row_of(n).noise) < least for n in counts[-self.repeat :]):
+            counts += range(counts[-1] + 1, counts[-1] + self.repeat + 1)  # rows in turn serve larger counts, which stay as they are
+        rows = []
+        for n in counts:
+            row = self.row_of(n)
+            rows.append(PerturbationRow(n, tuple(noise if n + noise >= least else -n for noise in row.noise), row.upper))
+        return PerturbationTable(rows, repeat=self.repeat, folds=self.folds)
+
     def epsilon_delta(self) -> Losses:
         """What two counts that differ by one can be told apart by: exact, for every pair of neighbouring counts that have rows, both ways.
 
@@ -281,6 +305,14 @@ class PerturbationTable:
         if not pairs:
             raise InvalidParameter("No two neighbouring counts have rows, so there is nothing to compare. Give rows, or repeat=1.")
         return Losses(tuple(pairs), is_open=self.repeat > 0, key_size=self.key_size)
+
+    @property
+    def losses_in_use(self) -> Losses:
+        """The same with empty cells kept empty, as releases keep them, wherever count 1 has a row and count 0 no noise."""
+        if 1 not in self.rows or 0 in self.rows:
+            return self.epsilon_delta()
+        empty = PerturbationRow(0, (0,), (self.key_size,))
+        return PerturbationTable([empty, *self.rows.values()], repeat=self.repeat).epsilon_delta()
 
     def _published_law(self, count: int) -> dict[int, Fraction]:
         return {count + noise: chance for noise, chance in self.row_of(count).probabilities.items()}

@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill, record_key_sql
+from holdfast.cellkey.keys import CellKeys, KeySpace, do_not_fill
 from holdfast.cellkey.perturb import LARGEST_COUNT, WEIGHT_DIGITS, add_noise, fit_table
 from holdfast.cellkey.record_keys import RecordKeys
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope
 from holdfast.tables import Table, Universe
-from holdfast.tables.columns import KEY_COLUMN, UNKNOWN, CellKeySums, arrow_numbers, free_name
+from holdfast.tables.columns import KEY_COLUMN, UNKNOWN, CellKeySums, arrow_numbers, free_name, record_key_sql
 from holdfast.tables.counting import check_identifier, code_arrays, code_places, observed_universe, places_of_groups
 from holdfast.tables.readers import ParquetSource, Source, find_columns, open_source
 from holdfast.tables.session import Session, private_session, run_guarded
@@ -189,7 +189,7 @@ def _rows(source: Source, session: Session, wanted: list[str], others: list[str]
     types = source.types()
     kinds = {name: (f"c{len(wanted) + at}", types[places[len(wanted) + at]]) for at, name in enumerate(others)}
     column, kind = kinds[columns.key]
-    key = record_key_sql(space, kind, column, columns.key, source.label)
+    key = record_key_sql(kind, column, columns.key, source.label, size=space.size, digits=space.digits, advice=space.rule)
     fields = [f"c{at}" for at in range(len(wanted))]
     if columns.count is not None:
         count = _count_sql(*kinds[columns.count], columns.count, source.label)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, isqrt
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.exact.formatting import format_exact, round_figure
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
-from holdfast.laws import Gaussian, L1Laplace, L2Laplace, Rounded, Target
+from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
 from holdfast.privacy.estimated import check_can_weaken
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.samplers.table import choose
@@ -29,8 +28,6 @@ MAX_DIMENSION = 250
 """Free dimensions of a general block up to which a sampler is tried: a second or two."""
 DRAWN_DIMENSION = 100
 """Up to which a variance that has no closed form is estimated from draws, a second or so; beyond it is a bound."""
-LARGER = tuple(4**k for k in range(1, 7))
-"""By how much more a Gaussian's sigma_squared is tried."""
 
 CHAIN = (
     "A Markov chain, line_gibbs, takes any kind of table, if its pairs meet (allow_estimated = true). Its promise is an estimate; "
@@ -39,7 +36,12 @@ CHAIN = (
 
 ANSWERS = 'Use a smaller step: the noise then has more. mechanism = "projected-laplace" (ProjectedLaplace) is drawn for any invariants.'
 
+OTHER_LAW = 'Use law = "auto" and sampler = "auto": the sequential law draws each cell once, at any budget.'
+
 NOT_TRIED = f"Other noise was not tried, because blocks beyond {MAX_DIMENSION} free dimensions take long to prepare; a plan tells about it:"
+
+WITHOUT_BOUNDS = "the same budget without bounds and rows (generalized-laplace, or generalized-gaussian in rho)"
+AUTO_DRAWS = 'No chain is needed: sampler = "auto" draws this law exactly here. Leave sampler out.'
 
 NO_CELLS = np.zeros((0, 0), dtype=np.int64)
 
@@ -51,6 +53,11 @@ def advice(channel: Channel) -> str:
     """Sentences for a refusal: what draws this table exactly, as was tried, and whether a Markov chain can be made for it."""
     if not channel.facts.measure.whole:
         return ANSWERS
+    if is_drawn_by_auto(channel):
+        return AUTO_DRAWS
+    law = channel.guarantee.law
+    if law is not None and law.asked == "lattice":
+        return OTHER_LAW
     tried = (next((one for one in group if is_drawn_exactly(channel, one[1])), None) for group in _proposals(channel))
     found = [text + _variance_note(channel, target) + _budget_note(channel, target) for text, target in filter(None, tried)]
     said = f"Drawn exactly here, as was tried: {'; '.join(found)}." if found else "No other noise was found that is drawn exactly here."
@@ -61,12 +68,17 @@ def advice(channel: Channel) -> str:
     return f"{said} {CHAIN}" if _has_chain(channel) else said
 
 
+def is_drawn_by_auto(channel: Channel) -> bool:
+    """Whether a chain was asked for by name, and every block has an exact sampler for the same law."""
+    return channel.request.names_a_chain and is_drawn_exactly(channel, channel.target)
+
+
 def is_drawn_exactly(channel: Channel, target: Target) -> bool:
     """Whether every block of this table has an exact sampler for another target."""
     if _takes_long(channel.facts.moves.blocks.shapes):
         return False
     try:
-        other = replace(channel, target=target, request=EXACT_ONLY)
+        other = replace(channel, target=target, request=EXACT_ONLY, layout=None)
         for shape in other.shapes():
             choose(shape, target)
     except HoldfastError:
@@ -80,8 +92,13 @@ def _takes_long(shapes: Iterable[Shape]) -> bool:
 
 def _proposals(channel: Channel) -> list[list[Proposal]]:
     """What may serve instead, noise of about the same size; each is still to be tried. Of a group only the first that works is named."""
-    made = _INSTEAD.get(type(channel.target))
-    return [] if made is None else made(channel.target)
+    target, promised = channel.target, channel.guarantee
+    if isinstance(target, ConditionalLaplace) and promised.epsilon is not None:
+        return [[(WITHOUT_BOUNDS, L1Laplace(promised.epsilon))], *_for_laplace(L1Laplace(promised.epsilon))]
+    if isinstance(target, ConditionalGaussian) and promised.rho is not None:
+        return [[(WITHOUT_BOUNDS, Gaussian(1 / (2 * promised.rho)))]]
+    made = _INSTEAD.get(type(target))
+    return [] if made is None else made(target)
 
 
 def _variance_note(channel: Channel, other: Target) -> str:
@@ -89,7 +106,7 @@ def _variance_note(channel: Channel, other: Target) -> str:
     if not isinstance(other, Rounded):
         return ""
     parts = []
-    for shape in replace(channel, target=other).shapes():
+    for shape in replace(channel, target=other, layout=None).shapes():
         count = 0 if shape.dense_dimension > DRAWN_DIMENSION else None
         parts.append(of_shape(other, choose(shape, other).noise, shape, NO_CELLS, count))
     is_bound = any("upper bound" in part.bases(of_cells=True) for part in parts)
@@ -115,11 +132,6 @@ def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
     return [[(text, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
-def _for_gaussian(target: Gaussian) -> list[list[Proposal]]:
-    more = [_propose_gaussian(target.sigma_squared * factor) for factor in LARGER]
-    return [more, [_propose_rounded(Fraction(1, isqrt(ceil(target.sigma_squared / 2)) + 1))]]
-
-
 def _for_rounded(target: Rounded) -> list[list[Proposal]]:
     return [[_propose_gaussian(2 / target.epsilon**2)]]
 
@@ -137,7 +149,6 @@ def _propose_rounded(epsilon: Fraction) -> Proposal:
 _INSTEAD: dict[type[Target], Callable[..., list[list[Proposal]]]] = {
     L1Laplace: _for_laplace,
     L2Laplace: _for_l2_laplace,
-    Gaussian: _for_gaussian,
     Rounded: _for_rounded,
 }
 

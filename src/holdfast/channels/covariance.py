@@ -44,8 +44,10 @@ PILOT_DRAWS, PILOT_CELLS = 10_000, 5_000_000
 """At most so many draws, and about so many cell draws, for a variance that has no closed form."""
 ROOM_CELLS = 30_000_000
 """Cell draws, one or two seconds, that blocks whose cells are not all alike share equally, where that is more than PILOT_CELLS each."""
-ROUGH = 0.01
-"""Relative standard error of an estimated standard deviation above which it has two digits."""
+ROUGH, ROUGH_DIGITS = 0.01, 3
+"""Relative standard error of an estimated standard deviation above which it has so many digits: two would add an error of up to 5 %, as
+large as the standard error, which would then be stated too small.
+"""
 LEAST_DRAWS, COSTLY_CELLS = 100, 50_000_000
 """Fewer draws say too little, unless many cells share one number. Shapes of which so many cost more than PILOT_CELLS share this many cell
 draws, some seconds, in the order of the tasks; what is then left is not estimated. All are counts: the clock decides nothing.
@@ -132,9 +134,10 @@ class Covariance:
     """Covariance of the noise of all cells.
 
     `basis` says what the figures are: exact (up to `relative_error`, from rounding), an upper bound (proved, never smaller than the
-    truth), or estimated from draws of the public law (`relative_error` is then one standard error). Data enter nowhere. `cell_basis` and
-    `cell_error` say the same of the diagonal alone, which may be known better than sums. `of_target`: Markov chains draw some blocks, and
-    the figures are those of the law that they aim at, not of the law they have after so many steps.
+    truth), approximate (near the truth, and not proved to be above it), or estimated from draws of the public law (`relative_error` is
+    then one standard error). Data enter nowhere. `cell_basis` and `cell_error` say the same of the diagonal alone, which may be known
+    better than sums. `of_target`: Markov chains draw some blocks, and the figures are those of the law that they aim at, not of the law
+    they have after so many steps.
     Where draws would take too long, figures are no numbers; the others' basis is given, "not estimated" where there are none.
     """
 
@@ -152,7 +155,7 @@ class Covariance:
         return self._basis(of_cells=True)
 
     def _basis(self, of_cells: bool) -> Basis:
-        ranks: tuple[Basis, ...] = ("not estimated", "exact", "upper bound", "estimated")
+        ranks: tuple[Basis, ...] = ("not estimated", "exact", "upper bound", "approximate", "estimated")
         return max((basis for found in self.shapes for basis in found.bases(of_cells)), key=ranks.index, default="exact")
 
     @property

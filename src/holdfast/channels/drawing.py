@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
 from holdfast.chains.kernels import USUAL_KERNEL
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
-from holdfast.channels.alternatives import advice
+from holdfast.channels.alternatives import AUTO_DRAWS, advice, is_drawn_by_auto
 from holdfast.channels.channel import ONE_FREE_CELL, Channel
 from holdfast.channels.facts import Facts
 from holdfast.display import count_of, list_names, step
@@ -156,6 +156,17 @@ def choose_samplers(channel: Channel, said: Sequence[Said] | None = None) -> Dra
     chained = [shape for shape in shapes if shape not in exact]
     if not chained:
         return Drawing(channel, exact, channel.guarantee)
+    try:
+        return _with_chains(channel, exact, chained, said)
+    except (InvalidParameter, RequestTooLarge) as problem:
+        if not is_drawn_by_auto(channel):
+            raise
+        raise type(problem)(f"{problem} {AUTO_DRAWS}") from None
+
+
+def _with_chains(channel: Channel, exact: dict[Shape, Choice], chained: list[Shape], said: Sequence[Said] | None) -> Drawing:
+    """The drawing in which chains draw these shapes, and exact samplers the others."""
+    shapes = channel.shapes()
     check_can_weaken(channel.guarantee)  # before the assessment, which may take long
     chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), said)
     facts = tuple(_chain_facts(shapes[shape], chain) for shape, chain in zip(chained, chains, strict=True))
@@ -233,8 +244,8 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
 
     Given:       a mechanism's `channel`, and what it makes of facts without `zeros`; the published totals, one array for each entry of the
                  kept rows.
-    Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals: the price is the same.
-                 NothingLeft where no move is left.
+    Guarantees:  a function of public facts and totals. The law has the parameters that it has without totals, and costs no more; where
+                 several laws may be taken, what is left has no more noise than the whole. NothingLeft where no move is left.
     """
     facts = channel.facts
     if not leaves_zeros_out(channel):
@@ -242,7 +253,7 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
     for zeros in _candidates(channel, totals):
         try:
             made = make(replace(facts, zeros=zeros))
-            if _leaves_out(made):
+            if _leaves_out(made) and not _is_worse(made, channel):
                 return choose_samplers(replace(made, request=made.request.exact_only))
         except (NoExactSampler, RequestTooLarge):
             continue
@@ -252,6 +263,12 @@ def drawing_without_zeros(make: Callable[[Facts], Channel], channel: Channel, to
                 "fewer totals, or publish without noise. Nothing was drawn, and nothing was charged."
             ) from None
     return None
+
+
+def _is_worse(made: Channel, channel: Channel) -> bool:
+    """Whether holes that the zeros leave would cost more, or need more noise, than drawing those cells too."""
+    own, before = made.guarantee.law, channel.guarantee.law
+    return own is not None and before is not None and (own.factor, own.kappa) > (before.factor, before.kappa)
 
 
 def _leaves_out(channel: Channel) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from holdfast.lattices.blocks import Blocks
 from holdfast.lattices.bounded_blocks import Inequalities
 from holdfast.lattices.shapes import Shape, Units
-from holdfast.laws import LevelGaussian
+from holdfast.laws import LevelGaussian, Sequential, Target
 from holdfast.laws.level_gaussian import Floats, LevelVariances
+from holdfast.laws.sequential import Raised
 
 MOST_MARGINS = 64
 """Margins of a level whose errors are listed; where there are more, those by no column, by one, and by all."""
@@ -79,20 +80,21 @@ class LevelLayout:
     def holds(self, counts: NDArray[np.int64]) -> bool:
         return True
 
-    def errors(self, target: LevelGaussian) -> Iterator[LevelError]:
+    def errors(self, target: Target) -> Iterator[LevelError]:
         """For every level and margin, from the law alone."""
         for level, margin, deviations in self.deviations(target):
             median = float(np.sort(deviations)[len(deviations) // 2])
             yield LevelError(level, margin, len(deviations), float(deviations.min()), median, float(deviations.max()))
 
-    def deviations(self, target: LevelGaussian) -> Iterator[tuple[str, str, Floats]]:
+    def deviations(self, target: Target) -> Iterator[tuple[str, str, Floats]]:
         """(level, margin, the standard deviation of one of its numbers in each unit)."""
+        assert isinstance(target, LevelGaussian | Sequential), "only laws with weighted levels have such a layout"
         forms = [target.form(shape) for shape in self.blocks.shapes if not shape.is_pinned]
         for level, name in enumerate(self.names):
             for mask, margin in self._list_levels():
                 yield name, margin, np.sqrt(np.maximum(self._variances(forms, level, mask), 0.0))
 
-    def _variances(self, forms: list[LevelVariances], level: int, mask: int) -> Floats:
+    def _variances(self, forms: Sequence[LevelVariances | Raised], level: int, mask: int) -> Floats:
         """Variance of one number of the margin, for each unit of the level."""
         inside = [form.units(max(level - self.top, 0), mask) for form in forms]
         drawn = [number for number in self.blocks.shape_of if number < len(forms)]  # after them come the cells without noise

@@ -23,6 +23,7 @@ app = typer.Typer(help="The cell key method: design, check, perturb. It gives no
 
 Kind = Annotated[str | None, typer.Option(help="Kind of file: json, ptable, sas, ons or superstar; by default what its first line shows.")]
 Repeat = Annotated[int | None, typer.Option(help="How many last rows serve larger counts in turn, where the file does not say.")]
+Threshold = Annotated[int | None, typer.Option(help="Publish 0 in place of every value below it, as ONS leaves such values out.")]
 Mix = Annotated[bool, typer.Option("--mix", help="Mix cell keys before noise is looked up: gaps between tables then tell less.")]
 Rescale = Annotated[
     bool,
@@ -42,8 +43,13 @@ OtherRecords = Annotated[
 
 @app.command()
 def design(
-    epsilon: Annotated[str, typer.Option(help="Wanted epsilon for one cell and one answer, such as 0.5 or 1/2.")],
-    delta: Annotated[str, typer.Option(help="Wanted delta, such as 1e-4.")],
+    epsilon: Annotated[str | None, typer.Option(help="Wanted epsilon for one cell and one answer, such as 0.5 or 1/2.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Wanted delta, such as 1e-4.")] = None,
+    largest: Annotated[int | None, typer.Option("--max", help="Largest noise, where no epsilon and delta are given.")] = None,
+    variance: Annotated[str | None, typer.Option(help="Variance of the noise, with --max.")] = None,
+    js: Annotated[int, typer.Option(help="With --max: results 1 to js never occur.")] = 0,
+    stay: Annotated[str | None, typer.Option(help="With --max: least probability that a count stays as it is, such as 0.5.")] = None,
+    allow_short: Annotated[bool, typer.Option("--allow-short", help="Small counts may have less than the variance.")] = False,
     key_size: Annotated[str, typer.Option(help="Number of cell keys: 2^32, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Perturbation table to write; an existing file is not touched.")
@@ -52,27 +58,38 @@ def design(
     page: Annotated[Path | None, typer.Option(help="Page (HTML) to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find noise of maximum entropy with this (epsilon, delta), on the smallest support by Proposition 3 of [SC22], and round it to keys.
+    """Find noise of maximum entropy with this (epsilon, delta), or with this range and variance, and write rows for all counts.
 
-    Beside it: the best gamma on that support, the smallest support with any gamma, and a truncated discrete Laplace.
+    For (epsilon, delta) the support is the smallest by Proposition 3 of [SC22]. Beside it: the best gamma on that support, the smallest
+    support with any gamma, and a truncated discrete Laplace. Smaller counts have rows of largest entropy, and zeros stay zero.
     """
-    from holdfast.cellkey import KeySpace, write_table
+    from holdfast.cellkey import KeySpace, design_rows, write_table
     from holdfast.cellkey import design as find
-    from holdfast.cellkey.check import check_design
-    from holdfast.publication.cellkey import check_place, design_json, save_page
+    from holdfast.cellkey.check import check_design, check_table
+    from holdfast.publication.cellkey import check_json, check_place, design_json, save_page
     from holdfast.wording.cellkey import check_screen, design_screen
 
     size = KeySpace.parse(key_size).size
     for path in (output, page):
         if path is not None:
             check_place(path)
-    made = find(epsilon, delta)
-    checked = check_design(made, size)
+    is_for_rows = any(given is not None for given in (largest, variance, stay)) or js or allow_short
+    if epsilon is not None and delta is not None and not is_for_rows:
+        made = check_design(find(epsilon, delta), size)
+        checked, shown, fields = made.check, design_screen(made) + "\n", design_json(made)
+    elif epsilon is None and delta is None and largest is not None and variance is not None:
+        rows = design_rows(largest, variance, js=js, stay=stay, allow_short=allow_short)
+        checked = check_table(rows.quantised(size), name=f"Design for noise up to {largest}, variance {variance}", law=rows)
+        shown, fields = "", check_json(checked)
+    else:
+        raise InvalidParameter(
+            "A design needs --epsilon and --delta, or --max and --variance. --js, --stay and --allow-short go with --max. Give one pair."
+        )
     if output is not None:
-        write_table(made.quantised(size), output, kind)  # type: ignore[arg-type]  # another kind is refused there
+        write_table(checked.table, output, kind)  # type: ignore[arg-type]  # another kind is refused there
     if page is not None:
-        save_page(checked.check, page)
-    print(json.dumps(design_json(checked), indent=2) if as_json else f"{design_screen(checked)}\n{check_screen(checked.check)}")
+        save_page(checked, page)
+    print(json.dumps(fields, indent=2) if as_json else shown + check_screen(checked))
 
 
 @app.command()
@@ -80,6 +97,7 @@ def check(
     table: Annotated[Path, typer.Argument(help="A perturbation table.")],
     kind: Kind = None,
     repeat: Repeat = None,
+    threshold: Threshold = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Page (HTML) to write; an existing file is not touched.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +106,7 @@ def check(
     from holdfast.publication.cellkey import check_json, save_page
     from holdfast.wording.cellkey import check_screen
 
-    checked = check_table(_read(table, kind, repeat), name=table.name)
+    checked = check_table(_read(table, kind, repeat, threshold), name=table.name)
     if output is not None:
         save_page(checked, output)
     print(json.dumps(check_json(checked), indent=2) if as_json else check_screen(checked))
@@ -121,6 +139,7 @@ def perturb(
     ] = False,
     kind: Kind = None,
     repeat: Repeat = None,
+    threshold: Threshold = None,
     release_id: Annotated[str | None, typer.Option("--name", help="Id of the release; by default the name of the folder.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Data set in the ledger; by default the name of the file.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that records it; by default one beside the data, made if needed.")] = None,
@@ -142,7 +161,7 @@ def perturb(
     book = ledger_of_release(ledger, no_ledger, None, source.resolve().parent)
     if book is not None:
         book.check_witness()
-    ptable = _read(noise, kind, repeat)
+    ptable = _read(noise, kind, repeat, threshold)
     rule = CellKeys.for_table(KeySpace.parse(keys), ptable, modulus=modulus, mixed=mix)
     fitted = ptable.rescaled(rule.size, allow_lost=False) if rescale else ptable
     mechanism = CellKey(table=fitted, keys=rule, weighted=weight is not None, other_noise=other_noise, other_records=other_records)
@@ -177,10 +196,11 @@ def perturb(
     print(published_screen(cells, [*gaps, *told, *published.sentences], published.entry, is_private=published.private))
 
 
-def _read(path: Path, kind: str | None, repeat: int | None) -> PerturbationTable:
+def _read(path: Path, kind: str | None, repeat: int | None, threshold: int | None) -> PerturbationTable:
     from holdfast.cellkey import read_table
 
-    return read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
+    table = read_table(path, kind, repeat=repeat)  # type: ignore[arg-type]  # another kind is refused there
+    return table if threshold is None else table.with_threshold(threshold)
 
 
 def _tables(given: list[str]) -> dict[str, list[str]]:

@@ -146,6 +146,9 @@ def plan(
         list[str] | None,
         typer.Option(help="A largest standard deviation, county=5 or county:sex=7.5: find the least rho and its shares; repeat for more."),
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show instead what each mechanism that works would give at the same budget.")
+    ] = False,
     beside: Beside = None,
     as_json: AsJson = False,
 ) -> None:
@@ -165,7 +168,11 @@ def plan(
     with step("Reading the codes"):
         table = run.read_declarations()
     found = _allocate_budget(run, table, target) if target else None
-    made = make_plan(run if found is None else dataclasses.replace(run, mechanism=found.mechanism), table)
+    run = run if found is None else dataclasses.replace(run, mechanism=found.mechanism)
+    if compare:
+        _compare_mechanisms(run, table, as_json)
+        return
+    made = make_plan(run, table)
     check_extras(Output(Path("out"), view_base=run.view_base, map=run.map), made)  # what the release would refuse
     order = Order(run.id, disjoint=run.disjoint, beside=_read_earlier(beside))
     said, releases = _price(run, made, order, ledger, no_ledger)
@@ -197,6 +204,15 @@ def plan(
         print(f"Next       {_command(run_file, Path('out'), ledger, no_ledger, *again)}")
     if refused is not None:
         raise WouldBeRefused(f"The plan stands, and the release would be refused: {refused}")
+
+
+def _compare_mechanisms(run: Run, table: Declarations | HoldfastTable, as_json: bool) -> None:
+    """Print what each mechanism would give for the run's table and kept totals, at its budget."""
+    from holdfast.publication.comparison import compare
+
+    with step("Comparing mechanisms"):
+        found = compare(table, run.keep, run.mechanism)
+    print(json.dumps(found.to_fields(), indent=2) if as_json else found)
 
 
 def _allocate_budget(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:

@@ -316,22 +316,60 @@ def _reduce_tree(tree: Tree, levels: set[int]) -> tuple[Tree, dict[int, int]]:
     return new, {level: sum(tree.units(d) <= tree.units(level) for d in distinct) if level else 0 for level in {0, *levels}}
 
 
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """Axes that are drawn as one: their numbers, the partitions of their places at each level, the level of each kept vector."""
+
+    members: tuple[int, ...]
+    partitions: tuple[Ints, ...]
+    levels: LevelVector
+
+    def divide(self, below: _Axis) -> _Axis:
+        """Every place divided by the axis below."""
+        places = len(below.partitions[-1])
+        over, inside = np.divmod(np.arange(len(self.partitions[-1]) * places), places)
+        own = (partition[over] for partition in self.partitions)
+        more = (over * places + partition[inside] for partition in below.partitions)
+        levels = tuple(t + u for t, u in zip(self.levels, below.levels, strict=True))
+        return _Axis((*self.members, *below.members), (*own, *more), levels)
+
+    def can_divide(self, below: _Axis) -> bool:
+        """Whether kept sums by the axis below are by all places of this one."""
+        return all(u == 0 or t == len(self.partitions) for t, u in zip(self.levels, below.levels, strict=True))
+
+
+def _join(members: list[int], trees: Sequence[Tree], levels: LevelVector) -> _Axis:
+    """Axes that have the same level in every kept vector, as one; where one has no finer level, its places stand for it."""
+    partitions = []
+    for level in range(1, max(trees[k].depth for k in members) + 1):
+        own = np.meshgrid(*(trees[k].unit_of(min(level, trees[k].depth)) for k in members), indexing="ij")
+        partitions.append(np.ravel_multi_index([unit.ravel() for unit in own], [int(unit.max()) + 1 for unit in own]))
+    return _Axis(tuple(members), tuple(partitions), levels)
+
+
 def _merge_axes(
     reduced: list[tuple[Tree, dict[int, int]]], kept: tuple[LevelVector, ...], cells: Ints
 ) -> tuple[list[Tree], tuple[LevelVector, ...], Ints]:
-    """Plain axes that every kept vector treats alike become one; axes with the longest families last, where lines are drawn."""
+    """Axes that every kept vector treats alike become one, and chains of axes one tree ([theory R23]); axes with the longest families last,
+    where lines are drawn.
+    """
     trees = [tree for tree, _ in reduced]
-    vectors = [tuple(numbers[level] for (_, numbers), level in zip(reduced, t, strict=True)) for t in kept]
-    groups: dict[object, list[int]] = {}
-    for k, tree in enumerate(trees):
-        pattern = tuple(t[k] for t in vectors)
-        groups.setdefault(pattern if tree.depth == 1 else k, []).append(k)
-    joined = [(prod(trees[k].places for k in group), group) for group in groups.values()]
-    joined.sort(key=lambda pair: (trees[pair[1][0]].depth == 1, pair[0], pair[1]))
-    made = [trees[group[0]] if len(group) == 1 else Tree.plain(places) for places, group in joined]
-    order = [k for _, group in joined for k in group]
-    at = cells.transpose(order).reshape([tree.places for tree in made])
-    return made, maximal(tuple(t[group[0]] for _, group in joined) for t in vectors), at
+    alike: dict[LevelVector, list[int]] = {}
+    for k, (_, numbers) in enumerate(reduced):
+        alike.setdefault(tuple(numbers[t[k]] for t in kept), []).append(k)
+    axes: list[_Axis] = []
+    for below in (_join(members, trees, levels) for levels, members in sorted(alike.items(), reverse=True)):
+        chain = next((axis for axis in axes if axis.can_divide(below) or below.can_divide(axis)), None)
+        if chain is None:
+            axes.append(below)
+        else:
+            axes[axes.index(chain)] = chain.divide(below) if chain.can_divide(below) else below.divide(chain)
+    axes.sort(key=lambda axis: (len(axis.partitions) == 1, len(axis.partitions[-1]), axis.members))
+    made, orders = zip(*(Tree.of_partitions(axis.partitions) for axis in axes), strict=True)
+    at = cells.transpose([k for axis in axes for k in axis.members]).reshape([len(order) for order in orders])
+    for place, order in enumerate(orders):
+        at = at if (order[1:] > order[:-1]).all() else np.take(at, order, axis=place)
+    return list(made), maximal(zip(*(axis.levels for axis in axes), strict=True)), at
 
 
 def _block(trees: list[Tree], kept: tuple[LevelVector, ...], cells: Ints) -> Piece:

@@ -14,6 +14,7 @@ from holdfast.laws.families import (
 )
 from holdfast.laws.keyed import Keyed
 from holdfast.laws.level_gaussian import LevelGaussian
+from holdfast.laws.sequential import Sequential, kappa_bound
 
 __all__ = [
     "ConditionalGaussian",
@@ -25,7 +26,9 @@ __all__ = [
     "LevelGaussian",
     "Reads",
     "Rounded",
+    "Sequential",
     "Suppressed",
     "Target",
     "Variance",
+    "kappa_bound",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -114,6 +114,10 @@ class LevelGaussian(Target):
     names: tuple[str, ...] = ()
     """Names of the measured margins, for the formula; no stream depends on them."""
 
+    def widen(self, factor: Fraction) -> LevelGaussian:
+        """The law whose variances are `factor` times as large."""
+        return replace(self, rho=self.rho / factor)
+
     @property
     def fields(self) -> tuple[Field, ...]:
         shares = [f"{height}:{mask}:{number_field(share)}" for height, mask, share in sorted(self.measured)]
@@ -142,8 +146,17 @@ class LevelGaussian(Target):
         w the weight of the finest table: of the leaves by all axes, whose mask is the largest. Other margins of the leaves may have more,
         but say nothing about moves within a leaf.
         """
+        return gaussian_log_tail(lattice.dimension, self._most, t)
+
+    @property
+    def _most(self) -> Fraction:
         _, finest = max((mask, share) for height, mask, share in self.measured if height == 0)
-        return gaussian_log_tail(lattice.dimension, 1 / (2 * self.rho * finest), t)
+        return 1 / (2 * self.rho * finest)
+
+    @property
+    def widest_variance(self) -> float:
+        """A bound of the variance of a cell: 1 / w."""
+        return float(self._most)
 
     def form(self, shape: Shape) -> LevelVariances:
         """The continuous form of a block's noise. All blocks that this law draws have the shape of units."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
-from holdfast.cellkey.check import zeros_apart
 from holdfast.cellkey.formats import read_table
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.perturb import check_empty_cells, fit_table, noise_facts
@@ -157,15 +156,18 @@ class CellKey(Mechanism):
 def _figures(target: Keyed, other_noise: bool) -> KeyedNoise:
     """Figures of the noise, rounded up. Empty cells stay empty, so that count 0 has a figure of its own."""
     table = target.table
-    filled, served = zeros_apart(table)
-    losses, shown = filled.epsilon_delta(), None if served is None else served.epsilon_delta().zero_shown
-    values = [noise for row in filled.rows.values() for noise in row.noise]
+    whole = table.losses_in_use
+    losses, shown = whole.above_zero or whole, whole.zero_shown
+    rows = [row for row in table.rows.values() if row.count]
+    values = [noise for row in rows for noise in row.noise]
     return KeyedNoise(
-        first=filled.counts[0],
-        last=None if table.repeat else filled.counts[-1],
+        first=rows[0].count,
+        last=None if table.repeat else rows[-1].count,
         lowest=min(values),
         highest=max(values),
-        variance=float_up(max(row.variance for row in filled.rows.values())),
+        variance=float_up(max(row.variance for row in rows)),
+        least_result=table.least_result,
+        lowest_result=table.lowest_result,
         epsilon=losses.plateau_epsilon,
         delta=losses.plateau_bounds.upper,
         zero_delta=None if shown is None else shown.upper,

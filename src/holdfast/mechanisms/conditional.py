@@ -35,6 +35,7 @@ from holdfast.mechanisms.keys import GOT, InvalidKey
 from holdfast.mechanisms.mechanism import Mechanism, promise, read_per
 from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.conditioning import best_rate, gaussian_factor, neighbourhood
+from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.guarantee import Conditioning
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 
@@ -129,6 +130,10 @@ class Conditional(Mechanism):
         if wrong is not None:
             raise InvalidKey(*wrong)
         return cls._from_checked(per=per, **given)
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self:
+        return cls(rho=budget.rho, noise="gaussian") if budget.in_rho else cls(epsilon=budget.epsilon, gamma="best")
 
     @property
     def parameters(self) -> dict[str, str]:

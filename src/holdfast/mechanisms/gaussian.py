@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from holdfast.channels import Channel, Facts
 from holdfast.channels.channel import SamplerRequest
+from holdfast.channels.gaussian import settle
 from holdfast.display import Json
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact
@@ -28,16 +29,21 @@ from holdfast.privacy.calibration import (
     simple_sigma_squared,
     tight_sigma_squared,
 )
+from holdfast.privacy.exchange import Exchange
+from holdfast.privacy.guarantee import AskedLaw
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary, probability
 
 Calibration = Literal["tight", "simple", "paper"]
 
 _CALIBRATIONS = ("tight", "simple", "paper")
+_LAWS = ("auto", "lattice", "sequential")
 _WAYS = ("rho", "sigma_squared", "epsilon")
 _NEEDS_ONE = "give rho, or sigma_squared, or epsilon and delta"
 _CHAIN_NEEDS = "a Markov chain needs a promise in epsilon and delta per unit of distance"
 _NO_BUDGET = "sigma_squared is the noise itself and no budget. Leave per out."
 _ONE_DISTANCE = "one person is at one distance, and the least noise for it is taken"
+_BY_CHAIN = "a Markov chain draws the lattice law. Leave law out, or the sampler"
+_OF_PAPER = 'calibration = "paper" is proved for the lattice law. Write law = "lattice", or calibration = "tight"'
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -48,16 +54,20 @@ class GeneralizedGaussian(ChainMechanism):
                  table protects) who changes cell, at squared l2 distance 2 m^2, m the table's max_records; (epsilon, delta) becomes the
                  least sigma_squared proved for that distance. With `per="distance"` it is per unit of l2 distance. sigma_squared is the
                  noise itself and is for nobody: it takes no `per`.
+                 `law` says which law draws it: "lattice", the law above; "sequential", its cells one after the other, each final when
+                 drawn, which costs (1 + kappa) rho; or "auto", the lattice law for blocks that expect at most four tries, and otherwise
+                 whichever of the two has the least noise for the budget. sigma_squared is drawn as given, and costs what it costs.
                  `calibration` says how (epsilon, delta) per unit becomes sigma_squared: "tight" (default) and "simple" hold for tables of
                  every size, "paper" is the constant of the paper's order, which grows with the dimension, for comparison.
                  `levels`: shares of rho for levels and margins, exact and adding up to one: {"state": "1/10", "county": {"total": "1/5",
                  ("sex", "age"): "1/5", "detailed": "1/2"}}. A level is named by a level of a hierarchy, a column, or a tuple of nested
                  columns; "total" is the whole table. A share alone is for the unit by all other columns. Then z has weight exp(-rho sum
                  of share |margin of z|_2^2): one count more or less costs rho in all, a person who moves at most 2 rho.
-    Guarantees:  (|x - x'|_2^2 / (2 sigma_squared))-zCDP between tables with the same kept totals, in every dimension; with epsilon and
-                 delta per unit also the (epsilon, delta) of [DGGY22] Definition 2. Unbiased; every kept total exact. Exact samplers; a
-                 Markov chain where one is asked for or `allow_estimated=True`, for (epsilon, delta) per unit only.
-    Reference:   [DGGY22] Definition 13; [theory R7]; [CKS20].
+    Guarantees:  (|x - x'|_2^2 (1 + kappa) / (2 sigma_squared))-zCDP between tables with the same kept totals, in every dimension, kappa = 0
+                 for the lattice law; never more than the budget. With epsilon and delta per unit also the (epsilon, delta) of [DGGY22]
+                 Definition 2. Unbiased; every kept total exact. Exact samplers; a Markov chain where one is asked for or
+                 `allow_estimated=True`, for (epsilon, delta) per unit only.
+    Reference:   [DGGY22] Definition 13; [theory R7]; [theory R22]; [CKS20].
     """
 
     rho: Fraction | None
@@ -67,6 +77,7 @@ class GeneralizedGaussian(ChainMechanism):
     calibration: Calibration
     request: SamplerRequest
     per: str | None
+    asked_law: AskedLaw
     levels: Shares | None
 
     name = "generalized-gaussian"
@@ -85,6 +96,7 @@ class GeneralizedGaussian(ChainMechanism):
         ),
         keys.Key("calibration", keys.one_of(*_CALIBRATIONS), '"tight"'),
         *SAMPLER_KEYS,
+        keys.Key("law", keys.one_of(*_LAWS), '"auto"'),
         keys.Key("levels", read_rows, '[{level = "county", share = "1"}]'),
     )
 
@@ -100,6 +112,7 @@ class GeneralizedGaussian(ChainMechanism):
         allow_estimated: bool = False,
         eta: Exact = DEFAULT_ETA,
         per: str | None = None,
+        law: AskedLaw = "auto",
         levels: Mapping[Any, Any] | None = None,
     ) -> None:
         given = [name for name, value in zip(_WAYS, (rho, sigma_squared, epsilon), strict=True) if value is not None]
@@ -118,6 +131,7 @@ class GeneralizedGaussian(ChainMechanism):
             calibration=check_choice(calibration, _CALIBRATIONS, "calibration"),
             request=sampler_request(sampler, allow_estimated, eta),
             per=read_per(per),
+            asked_law=check_choice(law, _LAWS, "law"),
             levels=None if levels is None else read_shares(levels),
         )
         if self.levels is not None and (self.rho is None or self.request.names_a_chain or self.request.allow_estimated):
@@ -126,6 +140,8 @@ class GeneralizedGaussian(ChainMechanism):
             raise InvalidParameter(f"sampler={sampler!r}: {_CHAIN_NEEDS}. Give both with per='distance', or sampler='auto'.")
         if not self.per_distance and calibration != "tight":
             raise InvalidParameter(f"calibration={calibration!r} goes with per='distance': {_ONE_DISTANCE}. Leave it out.")
+        if (wrong := self._wrong_law) is not None:
+            raise InvalidParameter(f"law={law!r}: {wrong}.", field="law")
 
     @classmethod
     def from_run_file(cls, values: Mapping[str, object], per: str | None) -> Self:
@@ -148,13 +164,29 @@ class GeneralizedGaussian(ChainMechanism):
             raise InvalidKey("calibration", "this key goes with epsilon and delta. Leave it out.")
         if "calibration" in values and per != DISTANCE:
             raise InvalidKey("calibration", f'this key goes with per = "distance": {_ONE_DISTANCE}. Leave it out.')
-        return cls._from_checked(
+        made = cls._from_checked(
             **{key: values.get(key) for key in (*_WAYS, "delta")},
             calibration=values.get("calibration", "tight"),
             request=request,
             per=None if ways == ["sigma_squared"] else per,
+            asked_law=values.get("law", "auto"),
             levels=values.get("levels"),
         )
+        if (wrong := made._wrong_law) is not None:
+            raise InvalidKey("law", f"{wrong}.")
+        return made
+
+    @property
+    def _wrong_law(self) -> str | None:
+        """What the sequential law does not go with; None where it is not asked for, or all is well."""
+        if self.asked_law != "sequential":
+            return None
+        return _BY_CHAIN if self.request.names_a_chain else _OF_PAPER if self.calibration == "paper" else None
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self:
+        pair = budget.asked.delta is not None
+        return cls(epsilon=budget.epsilon, delta=budget.asked.delta) if pair else cls(rho=budget.rho)
 
     @property
     def has_budget(self) -> bool:
@@ -167,7 +199,8 @@ class GeneralizedGaussian(ChainMechanism):
         calibrated = self.epsilon is not None and self.per_distance
         if self.levels is not None:
             out["levels"] = self.levels.text
-        return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains}
+        law = {} if self.asked_law == "auto" else {"law": self.asked_law}
+        return {**out, **self._per_field, **({"calibration": self.calibration} if calibrated else {}), **self._said_of_chains, **law}
 
     @classmethod
     def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
@@ -189,17 +222,19 @@ class GeneralizedGaussian(ChainMechanism):
         return self._with(sigma_squared=least, epsilon=None, delta=None, per=None)
 
     def make_channel(self, facts: Facts) -> Channel:
+        """See the base class; `settle` takes the law, and the width that keeps the budget."""
         converted = self.for_distance(facts.records)
+        law: AskedLaw = "lattice" if self.calibration == "paper" else self.asked_law
         if converted.levels is not None:
             assert converted.rho is not None
-            return level_channel(facts, converted.rho, converted.levels)
+            return settle(level_channel(facts, converted.rho, converted.levels), law, is_budget=True)
         sigma_squared = converted._variance(facts.lattice)
         rho = converted.rho if converted.rho is not None else 1 / (2 * sigma_squared)
         if converted.epsilon is None or converted.delta is None:
             guarantee = promise(facts, "zcdp", "l2", rho=rho)
         else:
             guarantee = promise(facts, "approximate", "l2", epsilon=converted.epsilon, delta=converted.delta, rho=rho)
-        return Channel(facts, Gaussian(sigma_squared), guarantee, self.request)
+        return settle(Channel(facts, Gaussian(sigma_squared), guarantee, self.request), law, is_budget=self.sigma_squared is None)
 
     def _variance(self, lattice: Lattice) -> Fraction:
         """The sigma_squared used on this lattice, from parameters for one unit of distance."""

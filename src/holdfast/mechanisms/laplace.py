@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import Literal, Self
 
 from holdfast.channels import Channel, Facts
@@ -26,14 +25,13 @@ from holdfast.mechanisms.requests import (
     sampler_keys,
     sampler_request,
 )
+from holdfast.privacy.exchange import below_root
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.samplers.table import COUPLING
 
 LAPLACE_SAMPLERS = (*SAMPLERS, COUPLING)
 _L1_ONLY = "coupling_from_past draws the l1 law"
 _TARGETS = {"l1": L1Laplace, "l2": L2Laplace}
-_DIGITS = 9
-"""Digits of an epsilon that is rounded down because it is irrational."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -104,18 +102,6 @@ class GeneralizedLaplace(ChainMechanism):
         epsilon = self.for_distance(facts.records).epsilon
         target = _TARGETS[self.norm](epsilon)
         return Channel(facts, target, promise(facts, "pure", self.norm, epsilon=epsilon), self.request)
-
-
-def below_root(square: Fraction) -> Fraction:
-    """A short rational just below the square root: nine significant digits, rounded down.
-
-    Given:       square > 0.
-    Guarantees:  result^2 <= square, and (result * (1 + 10^-8))^2 > square.
-    """
-    scale = 1
-    while square * scale * scale < 10 ** (2 * _DIGITS - 2):
-        scale *= 10
-    return Fraction(isqrt(square.numerator * scale * scale // square.denominator), scale)
 
 
 @dataclass(frozen=True, init=False, repr=False)

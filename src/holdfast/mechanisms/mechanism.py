@@ -27,6 +27,7 @@ from holdfast.exposure.cells import known_by_identities
 from holdfast.lattices import Lattice
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.mechanisms.keys import InvalidKey, Key
+from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.guarantee import MAX_NAMES, Answers, Exposed, Guarantee, KeyedNoise, Kind, Relation, secrets_of
 from holdfast.privacy.parameters import DISTANCE, Asked
 from holdfast.tables.declarations import checked_protect
@@ -43,7 +44,7 @@ class Mechanism(ABC):
     """A frozen value with exact parameters; `registry.register` makes it known to run files and cards.
 
     Given:       subclasses are frozen dataclasses without generated `__init__` and `__repr__`. Every argument of their constructor can be
-                 read back from an attribute of the same name.
+                 read back from an attribute of the same name; the argument `law`, which is a method here, from `asked_law`.
     """
 
     name: ClassVar[str]
@@ -114,6 +115,17 @@ class Mechanism(ABC):
     def _keys_of(cls, parameters: dict[str, Json]) -> dict[str, Json]:
         """The keys of a run file that make these parameters."""
         return parameters
+
+    @classmethod
+    def at_budget(cls, budget: Exchange) -> Self | None:
+        """The mechanism at this budget for what the table protects, as comparisons show it; None if it takes none.
+
+        By default one whose run file must say epsilon and nothing else, or that has no keys at all.
+        """
+        required = [key.name for key in cls.run_file_keys if key.required]
+        if cls.run_file_keys and required != ["epsilon"]:
+            return None
+        return cls.from_run_file({"epsilon": budget.epsilon} if required else {}, None)
 
     @abstractmethod
     def make_channel(self, facts: Facts) -> Channel:
@@ -196,7 +208,8 @@ class Mechanism(ABC):
         return made
 
     def __repr__(self) -> str:
-        given = [(name, getattr(self, name), p.default) for name, p in inspect.signature(type(self)).parameters.items()]
+        arguments = inspect.signature(type(self)).parameters.items()
+        given = [(name, getattr(self, "asked_law" if name == "law" else name), p.default) for name, p in arguments]
         return f"{type(self).__name__}({', '.join(f'{name}={_written(value)}' for name, value, default in given if value != default)})"
 
 

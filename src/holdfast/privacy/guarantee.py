@@ -180,6 +180,34 @@ class Conditioning:
     """in which there is one table only ([GM20] section 5.1)."""
 
 
+LawName: TypeAlias = Literal["lattice", "sequential"]
+AskedLaw: TypeAlias = Literal["auto", "lattice", "sequential"]
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """Which law of Gaussian noise is drawn, and what it costs: (1 + kappa) rho for each unit of distance ([theory R22]).
+
+    rho:     of the lattice law with the same form.
+    kappa:   0 for the lattice law; else the largest of the blocks that are drawn by the sequential law.
+    factor:  how many times the variances are those that the whole budget buys under the lattice law, at least 1.
+    tries:   a bound of the expected tries of a block drawn by the lattice law; None where nobody asked.
+    blocks:  drawn by the sequential law; `size`: cells of the one that decides kappa.
+    least:   the smallest variance of a number of it, given those drawn before; `cells`: how many have it.
+    """
+
+    asked: AskedLaw
+    name: LawName
+    rho: Fraction
+    kappa: Fraction = Fraction(0)
+    factor: Fraction = Fraction(1)
+    tries: float | None = None
+    blocks: int = 0
+    size: int = 0
+    least: Fraction | None = None
+    cells: int = 0
+
+
 @dataclass(frozen=True)
 class Answers:
     """Where real-valued answers are published: whole numbers of steps, and a unit of distance is one step.
@@ -212,6 +240,7 @@ class KeyedNoise:
 
     first, last:      counts that have noise; last is None where larger ones have it too.
     lowest, highest:  the range of the noise. variance: the largest of any count.
+    least_result:     the smallest count above 0 that can be published. lowest_result: the smallest one, negative ones included.
     epsilon, delta:   bounds for two counts from `first` on that differ by one; no larger epsilon has a smaller delta.
     zero_delta:       the delta between counts 0 and 1, whatever epsilon, since empty cells stay empty; None where count 1 has no noise.
     distance:         of cell keys from uniform, which adds (1 + e^epsilon) times as much to delta.
@@ -224,6 +253,8 @@ class KeyedNoise:
     lowest: int
     highest: int
     variance: float
+    least_result: int
+    lowest_result: int
     epsilon: float
     delta: Fraction
     zero_delta: Fraction | None
@@ -308,6 +339,8 @@ class Guarantee:
     """What eta rests on."""
     conditioning: Conditioning | None = None
     """Where the law is conditioned (mechanisms/conditional.py)."""
+    law: GaussianLaw | None = None
+    """Of generalized Gaussian noise that no chain draws (channels/gaussian.py)."""
     answers: Answers | None = None
     """Where real-valued answers are published (mechanisms/subspace.py)."""
     keyed: KeyedNoise | None = None

@@ -7,8 +7,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from holdfast.cellkey.check import Check, DesignCheck
+from holdfast.cellkey.loss import Losses
 from holdfast.errors import OutputExists, OutputProblem
-from holdfast.exact.balls import float_up
 from holdfast.publication.folder import output_problem
 from holdfast.report.cellkey import cellkey_html
 from holdfast.wording.cellkey import check_sentences, key_size_text, missed_sentence
@@ -17,17 +17,27 @@ from holdfast.wording.cellkey_losses import counts_text
 
 def check_json(check: Check) -> dict[str, object]:
     """A check as JSON has it, with its sentences."""
-    zero = None if check.zero_delta is None else float_up(check.zero_delta)
-    losses = {"counts": counts_text(check.losses), "worst": check.worst}
-    losses |= {"plateau": check.losses.plateau, "plateau_epsilon": check.losses.plateau_epsilon, "zero_delta": zero}
+    pairs = {"all": check.losses, "from_1": check.above_zero, "design": check.before}
     return {
         "name": check.name,
-        "table": asdict(check.table),
-        "losses": losses,
+        "table": asdict(check.figures),
+        "losses": {name: None if losses is None else _losses_json(losses) for name, losses in pairs.items()},
         "rows": [asdict(row) for row in check.rows],
-        **{"more_rows": check.more_rows, "before": check.before, "own": check.own},
-        "key_sizes": [{**asdict(size), "plateau": float_up(size.plateau), "text": key_size_text(size)} for size in check.key_sizes],
+        **{"more_rows": check.more_rows, "curves": check.curves},
+        "key_sizes": [
+            {"key_size": size.key_size, "lost": size.lost, **_losses_json(size.losses), "curve": size.curve, "text": key_size_text(size)}
+            for size in check.key_sizes
+        ],
         "text": check_sentences(check),
+    }
+
+
+def _losses_json(losses: Losses) -> dict[str, object]:
+    return {
+        "counts": counts_text(losses),
+        "worst": losses.worst.at_least,
+        "plateau": losses.plateau,
+        "plateau_epsilon": losses.plateau_epsilon,
     }
 
 

@@ -458,7 +458,7 @@ def holds_release(folder: Path, reservation: Reservation, identity: str | None =
 def _names(card: Card, reservation: Reservation, identity: str | None) -> bool:
     """Whether a card names this release and its entry, and what was drawn for it from a secret key, or by keys of records."""
     own = card.release
-    is_drawn = (own.private or card.guarantee.keyed is not None) and identity in (None, card.mechanism.identity)
+    is_drawn = (not own.test_key or card.guarantee.keyed is not None) and identity in (None, card.mechanism.identity)
     return is_drawn and (own.id, own.ledger) == (reservation.release_id, reservation.head)
 
 

@@ -35,7 +35,7 @@ from holdfast.card.card import (
 from holdfast.card.parts import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
-from holdfast.channels.covariance import Covariance, covariance_of
+from holdfast.channels.covariance import ROUGH_DIGITS, Covariance, covariance_of
 from holdfast.channels.drawing import BlockGroup, drawing_without_zeros, leaves_zeros_out
 from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
 from holdfast.display import Watcher, count_of, html_table, shorten, step, watching
@@ -45,12 +45,13 @@ from holdfast.exposure import Exposure, exposure
 from holdfast.exposure.cells import RULE, zero_cells
 from holdfast.exposure.pins import RULE as PIN_RULE
 from holdfast.invariants.constraints import Constraint
-from holdfast.laws import LevelGaussian, Reads
+from holdfast.laws import Reads
 from holdfast.ledger.disjoint import Disjoint
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.publication.history import Earlier, with_earlier
 from holdfast.publication.order import Order
+from holdfast.publication.rows import planned_html
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.answers import (
     exact_totals_sentence,
@@ -74,6 +75,7 @@ from holdfast.wording.exposure import (
     zeros_source,
 )
 from holdfast.wording.guarantee import guarantee_info, promise_lines
+from holdfast.wording.joint import GIVE_VALUES
 from holdfast.wording.ledger import disjoint_sentences
 from holdfast.wording.samplers import reason_phrase, tries_phrase
 
@@ -143,15 +145,16 @@ class Plan:
 
     @cached_property
     def deviations(self) -> NDArray[np.float64] | None:
-        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine, and two where it is a rough
+        """Standard deviation of every cell's noise, to six digits, so that it is the same on every machine, and three where it is a rough
         estimate; None where it depends on the data, no number where it was not estimated, or where noise is so rare that no draw had any.
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
         variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
         is_bound = self.covariance.cell_basis == "upper bound"
-        two, six = (np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which] for digits in (2, 6))
-        rounded = np.where(self.covariance.rough(), two, six)
+        deviations = [[round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances] for digits in (ROUGH_DIGITS, 6)]
+        few, six = (np.array(found)[which] for found in deviations)
+        rounded = np.where(self.covariance.rough(), few, six)
         unseen = self.covariance.unseen()
         unseen[self.facts.lattice.exposed_cells] = False
         rounded[unseen] = math.nan
@@ -160,7 +163,7 @@ class Plan:
     @property
     def sum_digits(self) -> int:
         """Digits shown of the standard deviation of a sum of cells."""
-        return 2 if self.covariance is not None and self.covariance.sums_are_rough else 6
+        return ROUGH_DIGITS if self.covariance is not None and self.covariance.sums_are_rough else 6
 
     @property
     def step(self) -> float:
@@ -192,9 +195,7 @@ class Plan:
 
     def _levels(self) -> tuple[LevelError, ...]:
         channel = self.drawing.channel
-        if not isinstance(channel.layout, LevelLayout) or not isinstance(channel.target, LevelGaussian):
-            return ()
-        return tuple(channel.layout.errors(channel.target))
+        return tuple(channel.layout.errors(channel.target)) if isinstance(channel.layout, LevelLayout) else ()
 
     def _margins(self) -> Iterable[tuple[str | None, float | None]]:
         """For all cells together, and for each column alone; None where it was not estimated."""
@@ -209,7 +210,8 @@ class Plan:
             rows = self._sums_looked_at(len(codes))
             largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
             deviation = max(largest, 0.0) ** 0.5 * self.step
-            yield column, None if math.isnan(largest) else float(f"{deviation:.2g}") if self.sum_digits == 2 else deviation
+            is_rough = self.sum_digits == ROUGH_DIGITS
+            yield column, None if math.isnan(largest) else round_figure(deviation, ROUGH_DIGITS, is_bound=False) if is_rough else deviation
 
     def _sums_looked_at(self, sums: int) -> int:
         return max(1, min(sums, MAX_MARGIN_CODES, MARGIN_WORK // len(self.facts.universe)))
@@ -320,6 +322,13 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(f"{head:<10} {text}" for head, text in self._lines())
 
+    @property
+    def kept_text(self) -> str:
+        """What is kept, and how many totals that is."""
+        kept, said = self.info.kept, kept_texts(self.facts.constraints, self.facts.universe.labels)
+        totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
+        return f"{'; '.join(said) or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
+
     def _lines(self) -> Iterable[tuple[str, str]]:
         info, facts = self.info, self.facts
         kept, universe, said = info.kept, facts.universe, info.mechanism
@@ -331,11 +340,10 @@ class Plan:
         yield "Table", f"{info.cells:,} {what} by {', '.join(map(universe.labels.column, universe.columns))} ({universe.support})"
         if info.counted is not None:
             yield "Counted", info.counted
-        totals, free = count_of(f"{kept.totals:,}", "total"), count_of(f"{kept.free_dimensions:,}", "free dimension")
-        text = {kind: "; ".join(kept_texts(facts.constraints, universe.labels, kind)) for kind in ("kept", "identity")}
-        yield "Kept", f"{text['kept'] or 'nothing'}: {totals}, {kept.independent:,} independent; {free}"
+        yield "Kept", self.kept_text
         if kept.identities:
-            yield "Always", f"{text['identity']}: true of every data set, exposes nothing"
+            identities = "; ".join(kept_texts(facts.constraints, universe.labels, "identity"))
+            yield "Always", f"{identities}: true of every data set, exposes nothing"
         if kept.totals and not facts.measure.on_grid:
             rounded = facts.measure.round_totals
             yield (
@@ -343,12 +351,17 @@ class Plan:
                 (rounded_totals_sentence if rounded else exact_totals_sentence)(facts.measure.step_text),
             )
         yield "Exposed", info.exposed.text
+        together = self.exposure.together
+        if together is not None and not set(together.facts.releases) <= {given.totals.name for given in self.earlier.beside}:
+            yield "Advice", GIVE_VALUES
         if kept.zeros.status != "none":
             yield "Zeros", kept.zeros.text
         yield "Mechanism", ", ".join([said.name, *(f"{name} = {value}" for name, value in self.mechanism.shown_parameters.items())])
         for number, (what, numbers) in enumerate(budget_rows(self.guarantee) if self.mechanism.asked is not None else ()):
             yield "" if number else "Budget", f"{what}: {numbers}"
         yield "Law", said.law
+        if info.guarantee.law is not None:
+            yield "", info.guarantee.law.text
         costs = self.drawing.sampler_plan.groups
         for number, (group, cost) in enumerate(zip(info.sampler.groups, costs, strict=True)):
             blocks = f"{group.blocks:,} x {group.kind}" if group.blocks > 1 else group.kind
@@ -358,7 +371,7 @@ class Plan:
             yield "" if number else "Sampler", f"{blocks} ({cells}): {group.sampler}; {group.why}; {tail}"
         basis = f" ({info.expected_error.basis})" if self.guarantee.keyed is None else ""
         yield "Error", f"{info.expected_error.text}{basis}"
-        for number, line in enumerate(level_lines(self.expected_error.levels)):
+        for number, line in enumerate(level_lines(self.expected_error.levels, self.expected_error.basis)):
             yield "" if number else "Levels", line
         for number, line in enumerate(promise_lines(self.guarantee)):
             yield "" if number else "Promise", line
@@ -372,7 +385,7 @@ class Plan:
         return f"Plan({len(self.facts.universe)} cells, {shorten(repr(self.mechanism), 150)}, {exposed} cells exposed)"
 
     def _repr_html_(self) -> str:
-        return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed"))
+        return html_table("Plan", self._lines(), paragraphs=("Promise", "Exposed")) + planned_html(self)
 
 
 def exposed_info(exposure: Exposure, guarantee: Guarantee) -> ExposedInfo:

@@ -35,7 +35,7 @@ from holdfast.card.card import (
 )
 from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
-from holdfast.display import Watcher, count_of, html_table, shorten, step, watching
+from holdfast.display import Watcher, html_table, shorten, step, watching
 from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
@@ -47,6 +47,7 @@ from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import Beside, KeptRow, Order
 from holdfast.publication.plan import Plan, exposed_info
 from holdfast.publication.plots import Plot
+from holdfast.publication.rows import rows_html
 from holdfast.publication.view import PublicationView, check_folder_view, make_view
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
@@ -79,7 +80,7 @@ def release_info(order: Order, private: bool, booking: Booking) -> ReleaseInfo:
         date=order.date,
         office=order.office,
         approver=order.approver,
-        private=private,
+        test_key=not private,
         ledger=booking.entry,
         grant=None if booking.grant is None else GrantInfo.model_validate(booking.grant.to_fields()),
         disjoint=None if order.disjoint is None else DisjointInfo.of(order.disjoint),
@@ -96,11 +97,11 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     can say. `verify` makes it again from a folder. Software versions are those when the release began.
     """
     info = plan.info
-    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or not about.private)
+    limits = limit_warnings(plan.guarantee, about.ledger is not None, about.grant is not None or about.test_key)
     return Card(
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
-        warnings=(*key_warnings(about.private), *info.warnings, *limits),
+        warnings=(*key_warnings(about.test_key), *info.warnings, *limits),
         table=_table_info(plan),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),
@@ -147,8 +148,6 @@ def compare_revision(earlier: str, before: Iterable[KeptRow], now: Iterable[Kept
 
 SD_COLUMN = "standard_deviation"
 EXPOSED_COLUMN = "exposed"
-HTML_CELLS = 10
-"""Cells that a notebook shows; the rest is counted."""
 
 
 def value_columns(columns: Sequence[str], count_name: str) -> tuple[str, str, str]:
@@ -253,19 +252,8 @@ class PublishedTable(Frames):
         return f"PublishedTable({len(self)} cells by {', '.join(self.universe.columns)})"
 
     def _repr_html_(self) -> str:
-        """The first cells with their released numbers, for notebooks."""
-        columns = self.universe.columns
-        shown = self.frame.slice(0, HTML_CELLS).to_pylist()
-        rows: list[tuple[str, object]] = [
-            (", ".join(str(row[name]) for name in columns), _count_text(row[self.count_name])) for row in shown
-        ]
-        more = [("...", f"{len(self) - HTML_CELLS:,} more")] if len(self) > HTML_CELLS else []
-        exposed = [("exposed", f"the true counts of {count_of(int(self._exposed.sum()), 'cell')}")] if self._exposed.any() else []
-        return html_table(f"Released {self.count_name} by {', '.join(columns)}", [*rows, *more, *exposed])
-
-
-def _count_text(value: object) -> str:
-    return "not published" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+        """The first rows, for notebooks."""
+        return rows_html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +297,7 @@ class Publication(Frames):
     @property
     def private(self) -> bool:
         """False where a test key was used: anyone can then recompute the noise."""
-        return self.about.private
+        return not self.about.test_key
 
     @property
     def entry(self) -> str | None:
@@ -471,14 +459,15 @@ class Publication(Frames):
         return f"Publication({shorten(self.id)!r}, {len(self.table)} cells, {mechanism}, {recorded}{private})"
 
     def _repr_html_(self) -> str:
+        """Warnings, kept totals and the promise, then the first rows: the same of a release and of its folder."""
         rows: list[tuple[str, object]] = [
             *(("Warning", warning.text) for warning in self.card.warnings),
-            ("Cells", len(self.table)),
-            ("Kept", f"{count_of(len(self.kept_rows), 'total')}, exactly"),
+            ("Cells", f"{len(self.table):,}"),
+            ("Kept", self.plan.kept_text),
             *self.guarantee.overview().items(),
             ("Promise", describe(self.guarantee)),
         ]
-        return html_table(f"Release {self.id}", rows, paragraphs=("Promise",))
+        return html_table(f"Release {self.id}", rows, paragraphs=("Promise", "Warning")) + rows_html(self.table)
 
 
 def check_writable(output: Output, plan: Plan, release_id: str) -> None:

@@ -27,7 +27,8 @@ from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, sums_of
+from holdfast.publication.rows import published_rows, rows_facts
+from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, names_of, sums_of
 from holdfast.report.figures.facts import (
     LIMITS,
     AreasFacts,
@@ -38,6 +39,8 @@ from holdfast.report.figures.facts import (
     NoiseLawFacts,
     Ranked,
     ReportFacts,
+    RowGroup,
+    RowsFacts,
     SharesFacts,
     SizeClass,
     Sizes,
@@ -46,6 +49,7 @@ from holdfast.report.figures.facts import (
 from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.protocol import BlockSampler, InputSampler
 from holdfast.tables import Universe
+from holdfast.wording.figures import is_nil
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
@@ -299,22 +303,48 @@ SHOWN_LAWS = 1
 """Rows of the figure of margins, and charts of noise: `release.plot` draws all."""
 
 
+WHOLE = 200
+"""Rows up to which a page has the whole table; of a larger one it has at most so many."""
+MOST_GROUPS = 60
+"""Groups of rows that a page lists: the states of a country, not its counties."""
+
+
+def table_rows(plan: Plan, table: PublishedTable) -> RowsFacts:
+    """The first rows, and all rows of a table that is short; of another the first of every group."""
+    universe = plan.facts.universe
+    candidates = (*levels_of(plan)[1:-1], *(Level(column, (column,)) for column in universe.columns))
+    level = next((level for level in candidates if 1 < len(names_of(plan, level).values) <= MOST_GROUPS), None)
+    if len(table) <= WHOLE or level is None:
+        return rows_facts(universe, published_rows(table), groups=(RowGroup("", published_rows(table, WHOLE), len(table)),))
+    units = names_of(plan, level)
+    order, sizes = np.argsort(units.unit_of, kind="stable"), np.bincount(units.unit_of)
+    ends, most = np.cumsum(sizes), WHOLE // len(sizes)
+    groups = (
+        RowGroup(units.name(unit), published_rows(table, cells=order[end - size : end][:most]), size)
+        for unit, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True))
+    )
+    return rows_facts(universe, published_rows(table), tuple(groups), units.title)
+
+
 def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: ViewInfo | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
+    rows = table_rows(plan, table)
     if not table.published.all():
-        return ReportFacts()
+        return ReportFacts(rows)
     sums = [sums_of(plan, table, level) for level in levels_of(plan)]
+    is_nil_noise = is_nil(plan.expected_error.largest or 0.0, table.measure.published_noun)  # its figures would look like accuracy
     heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
-        levels=_level_spreads(plan, sums) if plan.covariance is not None and len(sums) > 2 else (),
-        margins=_some(margin_spreads(plan)),
-        relative=tuple(relative_shares(sums)),
-        sizes=sizes(sums[-1], table.measure.whole),
+        rows,
+        levels=_level_spreads(plan, sums) if plan.covariance is not None and len(sums) > 2 and not is_nil_noise else (),
+        margins=() if is_nil_noise else _some(margin_spreads(plan)),
+        relative=() if is_nil_noise else tuple(relative_shares(sums)),
+        sizes=None if is_nil_noise else sizes(sums[-1], table.measure.whole),
         ranked=rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
         heat=heat,
         areas=areas,
-        example=example_of(plan, table),
+        example=None if is_nil_noise else example_of(plan, table),
         noise=tuple(noise_charts(plan.drawing, SHOWN_LAWS)),
         view=view,
     )

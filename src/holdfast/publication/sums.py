@@ -23,7 +23,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import round_figure
 from holdfast.lattices.shapes import Levels
 from holdfast.lattices.trees import Tree
-from holdfast.laws import LevelGaussian
+from holdfast.laws import Target
 from holdfast.publication.plan import Plan
 from holdfast.tables import Universe
 from holdfast.wording.figures import CELLS, TOTAL
@@ -191,7 +191,7 @@ def unit_numbers(universe: Universe, level: Level) -> Ints:
 
 
 def deviations_of(plan: Plan, level: Level) -> Floats:
-    """Standard deviations of the sums of a level to six digits, rough estimates to two, in values; no numbers where they are not known."""
+    """Standard deviations of the sums of a level to six digits, rough estimates to three, in values; no numbers where none are known."""
     universe = plan.facts.universe
     count = _units(universe, level)
     if plan.covariance is None:
@@ -201,10 +201,10 @@ def deviations_of(plan: Plan, level: Level) -> Floats:
         out[unit_numbers(universe, level)] = plan.deviations
         return out
     layout, target = plan.drawing.channel.layout, plan.drawing.channel.target
-    if isinstance(layout, LevelLayout) and isinstance(target, LevelGaussian):
+    if isinstance(layout, LevelLayout):
         found = _by_layout(layout, target, universe, level)
         if found is not None:
-            return _round_values(found, 6, is_bound=True)
+            return _round_values(found, 6, is_bound=plan.covariance.basis == "upper bound")
     variances = sum_variances(plan.covariance, unit_numbers(universe, level), count)
     return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits, is_bound=plan.covariance.basis == "upper bound")
 
@@ -297,7 +297,7 @@ def _pattern_by_pattern(found: ShapeCovariance, groups: Ints, out: Floats, left:
     return work
 
 
-def _by_layout(layout: LevelLayout, target: LevelGaussian, universe: Universe, level: Level) -> Floats | None:
+def _by_layout(layout: LevelLayout, target: Target, universe: Universe, level: Level) -> Floats | None:
     """Standard deviations of the units of a level of the budget, in the order of `unit_numbers`; 0 for units without noise."""
     names = [_named_level(universe, name) for name in layout.names[1:]]
     here = 0 if not level.columns else names.index(level) + 1 if level in names else None

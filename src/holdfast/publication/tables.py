@@ -110,7 +110,7 @@ def describe_tables(tables: Mapping[str, Publication], digests: Mapping[str, str
     """What tables.json says of these tables, whose cards have these digests."""
     about = next(iter(tables.values())).about
     listed = tuple(ListedTable(name=name, card=digests[name]) for name in tables)
-    said = {"schema": "holdfast-tables/1", "release": about.id, "private": about.private, "ledger": about.ledger}
+    said = {"schema": "holdfast-tables/1", "release": about.id, "test_key": about.test_key, "ledger": about.ledger}
     return TableSet(**said, tables=listed, gaps=gaps)  # type: ignore[arg-type]  # "schema" is an alias
 
 

@@ -305,7 +305,7 @@ class PublicationView(Frames):
             what="publication view",
             text=view_sentence(self.base, self.nonnegative, self.private),
             release=self.release_id,
-            private=self.private,
+            test_key=not self.private,
             identity=self._plan.drawing.channel.identity,
             released_counts_sha256=hashlib.sha256(self.released.counts.astype("<i8").tobytes()).hexdigest(),
             column=self.column,

@@ -22,7 +22,7 @@ from holdfast.errors import ForkedKey, KeyClosed, KeyMisuse
 from holdfast.randomness.labels import Claims, Label, encode_label
 
 KEY_BYTES = 32
-STREAM_VERSION = 5
+STREAM_VERSION = 6
 """Changes whenever the same secret would give another release: other words of a label, or other noise drawn from them. Part of every key
 derived from a secret, so that two versions never draw from the same words.
 """

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from holdfast.cellkey.check import Check, RowFigures
-from holdfast.exact.balls import float_up
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
 from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
-from holdfast.report.frame import PageFigure, PageTable, Say, name, render, text
+from holdfast.report.frame import PageFigure, PageTable, Say, capital, name, render, text
 from holdfast.wording.cellkey import check_sentences, key_size_text
 from holdfast.wording.cellkey_losses import counts_text
 
@@ -49,7 +48,7 @@ def cellkey_html(check: Check) -> str:
 
 def check_facts(check: Check, say: Say) -> CheckFacts:
     """Everything on the page but its frame."""
-    made = check.table
+    made = check.figures
     names = ("cellkey.rows_one", "cellkey.rows_one_on") if made.first == made.last else ("cellkey.rows_value", "cellkey.rows_value_on")
     noisy = [row for row in check.rows if any(noise for noise, _ in row.law)]
     chosen = [*noisy[: SHOWN_LAWS - 1], *noisy[SHOWN_LAWS - 1 :][-1:]]  # the smallest counts with noise and the last row shown
@@ -60,7 +59,7 @@ def check_facts(check: Check, say: Say) -> CheckFacts:
             (say("cellkey.lowest_label"), say("cellkey.lowest_value", lowest=made.lowest_result)),
         ),
         sentences_said=tuple(map(text, check_sentences(check))),
-        deltas=delta_figure(say("cellkey.deltas_title", counts=counts_text(check.losses)), _curves(check, say), say),
+        deltas=delta_figure(say("cellkey.deltas_title"), _curves(check, say), say),
         sizes=_sizes(check, say),
         rows=_rows(check.rows, say),
         more=say("cellkey.more_rows", count=check.more_rows) if check.more_rows else None,
@@ -72,28 +71,33 @@ def check_facts(check: Check, say: Say) -> CheckFacts:
 
 
 def _curves(check: Check, say: Say) -> list[DeltaCurve]:
+    """Return the curves of all counts, of those from 1 on or of a design before rounding, and of other numbers of keys."""
     sizes = [DeltaCurve(say("cellkey.size", size=_keys(size.key_size)), size.curve, key_size_text(size)) for size in check.key_sizes]
-    if check.before:
-        first = DeltaCurve(say("cellkey.before"), check.before, say("cellkey.before_text"))
-    else:
-        delta, epsilon = _plateau(check.losses.plateau, check.losses.plateau_epsilon)
-        plateau = say("cellkey.plateau", delta=delta, epsilon=epsilon)
-        first = DeltaCurve(say("cellkey.own", size=_keys(check.table.key_size)), check.own, plateau)
-    return [first, *sizes]
+    curves = []
+    for losses, curve in zip(check.chart_losses, check.curves, strict=True):
+        delta, epsilon = _plateau(losses.plateau, losses.plateau_epsilon)
+        label = "cellkey.before" if losses is check.before else "cellkey.own"
+        text = say("cellkey.plateau", delta=delta, epsilon=epsilon)
+        curves.append(DeltaCurve(say(label, counts=capital(counts_text(losses))), curve, text))
+    return [*curves, *sizes]
 
 
 def _sizes(check: Check, say: Say) -> PageTable:
     """Where delta stops falling: as the table is, and for other numbers of keys."""
-    own = (say("cellkey.own", size=_keys(check.table.key_size)), *_plateau(check.losses.plateau, check.losses.plateau_epsilon))
-    rows: list[tuple[str, str, str]] = [] if check.before else [own]
+    own = say("cellkey.as_it_is", size=_keys(check.figures.key_size))
+    rows: list[tuple[str, str, str, str]] = [
+        (own, capital(counts_text(losses)), *_plateau(losses.plateau, losses.plateau_epsilon))
+        for losses in (check.losses, check.above_zero)
+        if losses is not None
+    ]
     rows += [
-        (say("cellkey.too_few", count=size.lost, size=_keys(size.key_size)), "-", "-")
+        (say("cellkey.too_few", count=size.lost, size=_keys(size.key_size)), "-", "-", "-")
         if size.lost
-        else (_keys(size.key_size), *_plateau(float_up(size.plateau), size.plateau_epsilon))
+        else (_keys(size.key_size), capital(counts_text(size.losses)), *_plateau(size.losses.plateau, size.losses.plateau_epsilon))
         for size in check.key_sizes
     ]
-    header = tuple(say(f"cellkey.sizes_{column}") for column in ("keys", "delta", "epsilon"))
-    return PageTable(say("cellkey.sizes_caption"), header, tuple(rows), frozenset({1, 2}))
+    header = tuple(say(f"cellkey.sizes_{column}") for column in ("keys", "counts", "delta", "epsilon"))
+    return PageTable(say("cellkey.sizes_caption"), header, tuple(rows), frozenset({2, 3}))
 
 
 def _plateau(delta: float, epsilon: float) -> tuple[str, str]:

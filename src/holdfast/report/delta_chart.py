@@ -6,8 +6,10 @@ Lines differ by their dashes, not by colour alone, and a text gives their main f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from holdfast.exact.formatting import format_deviation, format_power
 from holdfast.report.figures import svg as draw
@@ -57,9 +59,20 @@ def delta_figure(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageFigu
             draw.polyline([(across(epsilon), up(min(delta, 1.0))) for epsilon, delta in curve.points], **style)
             for curve, style in zip(curves, STYLES, strict=False)
         ),
+        *_ends(curves, up),
         *(piece for at, curve in enumerate(curves) for piece in draw.legend_line(BASE + AXIS + LINE * at, curve.label, **STYLES[at])),
     )
     return PageFigure("deltas-figure", draw.on_page(svg), say("cellkey.deltas_note"), _data(title, curves, say), title)
+
+
+def _ends(curves: Sequence[DeltaCurve], up: draw.Place) -> Iterator[Markup]:
+    """The last delta of each curve above its end, rounded up; left out where another number stands."""
+    taken: list[float] = []
+    for *_, (_, delta) in (curve.points for curve in curves):
+        y = up(min(delta, 1.0)) - 4
+        if all(abs(y - other) >= 12 for other in taken):
+            taken.append(y)
+            yield draw.label(format_deviation(delta, is_bound=True), END, y, "end")
 
 
 def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageTable:
@@ -68,7 +81,7 @@ def _data(title: str, curves: Sequence[DeltaCurve], say: Say) -> PageTable:
     places = [epsilon for epsilon, _ in curves[0].points][:: max(1, len(curves[0].points) // ROWS)]
 
     def at(curve: DeltaCurve, epsilon: float) -> str:
-        return format_deviation(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last))
+        return format_deviation(next(delta for given, delta in curve.points if given >= epsilon - 1e-9 * last), is_bound=True)
 
     return PageTable(
         title,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,12 +16,15 @@ from markupsafe import Markup
 
 from holdfast.card.card import Card, LevelSpread
 from holdfast.card.parts import CostInfo, GuaranteeInfo, Settings, measure_of
-from holdfast.exact.formatting import format_deviation, format_field, format_number, format_number_up, format_parameter
+from holdfast.exact.formatting import format_field, format_number, format_number_up, format_parameter
 from holdfast.report.frame import Say, capital, join, name, tag, text
+from holdfast.wording import figures
 from holdfast.wording.errors import has_long_tails, leaves_cells_out
 
 SHOWN_DISJOINT = 5
 """Releases of a declaration that pages name; card.json has all."""
+SHOWN_COLUMNS = 8
+"""Columns of the table that sentences name; card.json has all."""
 EXPOSED_SHAPE = "exposed"
 """The shape of blocks of which nothing is drawn."""
 UNIVERSES = {"declared": "declared", "as listed": "listed", "observed": "observed"}
@@ -33,8 +37,16 @@ def say_of(card: Card) -> Say:
 
 
 def table_name(card: Card) -> str:
-    """What the office calls the table, or the column it counts."""
-    return card.table.name or card.table.count
+    """What the office calls the table: its name in a release of several, else that of its data, or the column it counts."""
+    return card.release.table_name or card.table.name or card.table.count
+
+
+def page_title(card: Card, page: str) -> str:
+    """The title of "statement" or "report", which names the table where a release has several."""
+    release, say = card.release, say_of(card)
+    if release.table_name is None:
+        return say.plain(f"{page}.title", id=release.id)
+    return say.plain(f"{page}.title_table", id=release.id, table=release.table_name)
 
 
 def status_text(card: Card) -> str:
@@ -58,6 +70,11 @@ def is_suppressed(card: Card) -> bool:
     return leaves_cells_out(card.mechanism.name)
 
 
+def is_weak(card: Card) -> bool:
+    """Whether the budget is so large that it protects little."""
+    return any(given.kind == "weak-budget" for given in card.warnings)
+
+
 def is_keyed(card: Card) -> bool:
     """Whether noise was looked up by cell keys: no differential privacy is promised."""
     return card.guarantee.keyed is not None
@@ -79,8 +96,13 @@ def wide_factor(card: Card) -> tuple[float, str]:
     return (2.12, "laplace") if has_long_tails(card.mechanism.name) else (1.96, "normal")
 
 
-def distance(card: Card, value: float) -> str:
-    """Rounded up: to a whole number for counts, to three digits for answers, and where the number is too long."""
+def distance(card: Card, factor: float, deviation: float) -> str:
+    """So many standard deviations, rounded up: to a whole number for counts, to three digits for answers, and where the number is too
+    long. It is 0 where noise is next to none.
+    """
+    if figures.is_nil(deviation, noun(card)):
+        return "0"
+    value = factor * deviation
     return format_number(math.ceil(value)) if step_of(card) is None and value < 1e9 else format_number_up(value)
 
 
@@ -119,7 +141,7 @@ def names(say: Say, values: Sequence[str], shown: int) -> Markup:
 
 def deviation_text(card: Card, value: float) -> str:
     """A standard deviation other than 0; one that is a proved bound is rounded up."""
-    return format_deviation(value, is_bound=card.expected_error.found == "upper bound")
+    return figures.deviation_text(say_of(card).plain, value, noun(card), is_bound=card.expected_error.found == "upper bound")
 
 
 def sd_text(card: Card, value: float | None, zero: str | None = None) -> str:
@@ -237,10 +259,27 @@ def column_names(card: Card) -> list[str]:
     return [called.get(column) or column for column in card.table.columns]
 
 
+def by_text(card: Card) -> Markup:
+    """The columns that name the cells: "by county and sex"."""
+    say, columns = say_of(card), column_names(card)
+    *first, last = map(name, columns[:SHOWN_COLUMNS])
+    if len(columns) > SHOWN_COLUMNS:
+        last = names(say, columns, SHOWN_COLUMNS)
+    elif first:
+        last = say("constraints.and", first=Markup(", ").join(first), last=last)
+    return say("constraints.by", columns=last)
+
+
+def cell_text(card: Card, named: str) -> str:
+    """A name of a cell or total, or a text with such names, as readers see it: "state 01" and not "state=01"."""
+    columns = "|".join(map(re.escape, column_names(card)))
+    return re.sub(rf"(^|[;,:] |such as )({columns})=", r"\1\2 ", named)
+
+
 def exposed_text(card: Card, shown: int) -> Markup:
     """How many cells are published exactly, what the office knew of it, where they are listed, and what the list of the first is."""
     say, exposed, allowed = say_of(card), card.exposed, card.release.allow_exposed
-    said = [text(exposed.text)]
+    said = [text(cell_text(card, exposed.text))]
     if exposed.cells:
         said += [say("page.acknowledged", count=allowed)] if allowed else []
         said.append(say("page.exposed_file", count=exposed.cells))
@@ -319,7 +358,7 @@ def is_as_asked(guarantee: GuaranteeInfo) -> bool:
 
 def banner(card: Card) -> Markup | None:
     """The line that no page of a release drawn with a test key may lack."""
-    if card.release.private:
+    if not card.release.test_key:
         return None
     say = say_of(card)
     return join(tag("strong", say("page.not_private")), ". ", say("page.not_private_why"))
@@ -348,5 +387,5 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
         "banners": [(_headline(given.text), given.is_alarm) for given in card.warnings if given.kind != "test-key"],
-        "mark": say.plain("page.not_private") if not release.private else next(iter(alarms), None),
+        "mark": say.plain("page.not_private") if release.test_key else next(iter(alarms), None),
     }

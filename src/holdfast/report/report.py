@@ -18,7 +18,8 @@ from holdfast.report.figures.sizes import size_figure
 from holdfast.report.figures.svg import Figure
 from holdfast.report.frame import PageSection, Tile, capital, code, items, join, name, paragraph, render, table, tag, text
 from holdfast.report.page import (
-    column_names,
+    by_text,
+    cell_text,
     cost_rows,
     deviation_text,
     disjoint_text,
@@ -31,12 +32,14 @@ from holdfast.report.page import (
     is_keyed,
     is_rounded,
     is_suppressed,
+    is_weak,
     level_rows,
     list_tells,
     mechanism_text,
     names,
     noun,
     nouns,
+    page_title,
     release_frame,
     revision_text,
     rounded_text,
@@ -50,6 +53,7 @@ from holdfast.report.page import (
     wide_factor,
     without_noise,
 )
+from holdfast.report.rows import rows_section
 from holdfast.wording.errors import is_unbiased
 from holdfast.wording.exposure import KINDS, kept_texts
 from holdfast.wording.view import bias_rows
@@ -76,15 +80,16 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
                  have reports that differ in released numbers only. Every text is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
-    parts: tuple[PageSection, ...] = (_what(card),)
+    parts: tuple[PageSection, ...] = () if facts.rows is None else (rows_section(card, facts.rows),)
     if is_suppressed(card):
         parts += (_kept_section(card, kept_rows), _promise(card), _verify(card))
     else:
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         parts += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
         parts += (_kept_section(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
-    frame = release_frame(card, say.plain("report.title", id=card.release.id))
-    return render("report.html.j2", language=say.language, **frame, eyebrow=say("page.report"), tiles=_tiles(card), sections=parts)
+    frame = release_frame(card, page_title(card, "report"))
+    told = {"eyebrow": say("page.report"), "lead": _lead(card), "tiles": _tiles(card), "sections": parts}
+    return render("report.html.j2", language=say.language, **frame, **told)
 
 
 def _section(name: str, heading: str, *pieces: str | None, figures: Sequence[Figure] = (), after: Markup | None = None) -> PageSection:
@@ -126,19 +131,18 @@ def _exposed_note(card: Card) -> Markup:
     return say("report.exposed_none" if card.kept.totals else "report.exposed_free")
 
 
-def _what(card: Card) -> PageSection:
+def _lead(card: Card) -> Markup:
+    """What this is, in a few sentences."""
     say, totals = say_of(card), card.kept.totals
-    which = "report.what_listed" if is_suppressed(card) else "report.what_noisy"
-    columns = names(say, column_names(card), SHOWN_CONSTRAINTS)
-    weak = any(given.kind == "weak-budget" for given in card.warnings)
-    noisy = "keyed" if is_keyed(card) else "weak" if weak else "bounded" if is_bounded(card) else "noisy" if totals else "free"
+    which = "report.what_listed" if is_suppressed(card) else f"report.what_{noun(card)}"
+    noisy = "keyed" if is_keyed(card) else "weak" if is_weak(card) else "bounded" if is_bounded(card) else "noisy" if totals else "free"
     made = "suppressed" if is_suppressed(card) else noisy
     said = (
-        say(which, count=card.table.cells, name=name(table_name(card)), columns=columns, **nouns(card)),
+        say(which, count=card.table.cells, name=name(table_name(card)), by=by_text(card), **nouns(card)),
         say(f"report.made_{made}", protected=card.guarantee.protect),
         say("report.totals", count=totals) if totals else say("report.totals_none"),
     )
-    return _section("what", say("report.what"), paragraph(sentences(said)))
+    return sentences(said)
 
 
 def _promise(card: Card) -> PageSection:
@@ -146,7 +150,7 @@ def _promise(card: Card) -> PageSection:
     return _section(
         "promise",
         say("report.promise"),
-        None if card.release.private else paragraph(say("report.promise_test_key")),
+        paragraph(say("report.promise_test_key")) if card.release.test_key else None,
         tag("div", items(card.guarantee.sentences), class_="full"),
         table(say("report.promise_numbers"), (say("report.promise_for"), say("report.promise_loss")), cost_rows(card)),
         paragraph(say("report.promise_not" if card.kept.totals else "report.promise_not_free")),
@@ -171,7 +175,8 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
-    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", "sd"))
+    last = "sd" if error.found == "upper bound" else "about"
+    titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", last))
     return _section(
         "error",
         heading,
@@ -198,7 +203,7 @@ def _reach(card: Card, sd: float | None, zero: str) -> tuple[str, str, str, str]
     """
     if not sd:
         return (sd_text(card, sd), "-", "-", "-") if sd is None else (sd_text(card, sd, zero), "0", "0", "0")
-    two_thirds, wide, least = (distance(card, factor * sd) for factor in (0.9675, wide_factor(card)[0], 4.4722))
+    two_thirds, wide, least = (distance(card, factor, sd) for factor in (0.9675, wide_factor(card)[0], 4.4722))
     return sd_text(card, sd), two_thirds, wide, least
 
 
@@ -214,7 +219,11 @@ def _kept_section(card: Card, kept_rows: Sequence[tuple[str, str, int | str]]) -
         said = say(which, constraints=names(say, phrases, SHOWN_CONSTRAINTS), rounded=rounded)
     known = names(say, identities, SHOWN_CONSTRAINTS)
     rows = [
-        (name(label), name(called.get(constraint, constraint)), format_decimal(total) if isinstance(total, str) else format_number(total))
+        (
+            name(cell_text(card, called.get(constraint, constraint) if label == constraint else label.removeprefix(f"{constraint}: "))),
+            name(called.get(constraint, constraint)),
+            format_decimal(total) if isinstance(total, str) else format_number(total),
+        )
         for constraint, label, total in kept_rows[: WHOLE_KEPT if len(kept_rows) <= WHOLE_KEPT else SHOWN_KEPT]
     ]
     header = tuple(say(f"report.kept_{column}") for column in ("total", "constraint", "value"))
@@ -235,7 +244,7 @@ def _exposed_items(card: Card) -> tuple[Markup | None, ...]:
     others = (zeros.text if zeros.cells else None, list_tells(card), revision_text(card))
     return (
         paragraph(exposed_text(card, SHOWN_EXPOSED)),
-        tag("ul", *(tag("li", name(cell)) for cell in some), class_="names") if some else None,
+        tag("ul", *(tag("li", name(cell_text(card, cell))) for cell in some), class_="names") if some else None,
         *(paragraph(said) for said in others if said is not None),
     )
 
@@ -348,7 +357,7 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
     found, say = facts.example, say_of(card)
     if found is None:
         return ()
-    told = {"name": name(found.name), "other": name(found.other), **nouns(card)}
+    told = {"name": name(cell_text(card, found.name)), "other": name(cell_text(card, found.other)), **nouns(card)}
     apart, deviation = abs(found.value - found.other_value), found.difference_deviation
     which = "known" if not deviation else "far" if apart > FAR * deviation else "near" if apart else "equal"
     lines = [

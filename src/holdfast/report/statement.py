@@ -13,12 +13,13 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from holdfast.card.card import Card, GrantInfo
-from holdfast.card.parts import AskedInfo, CostInfo, ViewInfo
+from holdfast.card.parts import AskedInfo, CostInfo, KeyedInfo, ViewInfo
 from holdfast.exact.formatting import format_number, format_parameter
 from holdfast.report.frame import PageFigure, PageTable, Say, Tile, capital, code, join, name, render, tag, text
 from holdfast.report.page import (
     EXPOSED_SHAPE,
-    column_names,
+    by_text,
+    cell_text,
     deviation_text,
     disjoint_text,
     distance,
@@ -30,11 +31,15 @@ from holdfast.report.page import (
     is_as_asked,
     is_bounded,
     is_keyed,
+    is_rounded,
     is_suppressed,
+    is_weak,
     list_tells,
     mechanism_text,
     names,
     noun,
+    nouns,
+    page_title,
     release_frame,
     revision_text,
     rounded_text,
@@ -49,10 +54,10 @@ from holdfast.report.page import (
 )
 from holdfast.wording.budget import Guess, hundredths
 from holdfast.wording.exposure import KINDS, kept_texts
+from holdfast.wording.figures import is_nil
 
 # What is longer would not leave the rest room on two pages; the whole lists are in card.json.
 SHOWN_CONSTRAINTS = 5
-SHOWN_COLUMNS = 8
 SHOWN_EXPOSED = 3
 WIDTH, ROW, BAR = 360, 50, 24
 """As wide as a telephone: the text keeps its size there."""
@@ -64,6 +69,8 @@ ENTRY_DIGITS = 12
 class StatementFacts:
     """What the statement says, in the order of its sections; `templates/statement.html.j2` arranges it."""
 
+    lead: Markup
+    budget_title: Markup
     budget: tuple[Tile, ...]
     budget_text: tuple[Markup, ...]
     meaning: Markup
@@ -77,6 +84,7 @@ class StatementFacts:
     error: tuple[Tile, ...]
     error_text: tuple[Markup, ...]
     not_promised: tuple[Markup, ...]
+    promise_title: Markup
     promise: tuple[Markup, ...]
     parameters: tuple[tuple[Markup, Markup], ...]
     check: tuple[Markup, ...]
@@ -91,7 +99,7 @@ def statement_html(card: Card, view: ViewInfo | None = None) -> str:
     Guarantees:  a pure function of its arguments; every text in it is escaped; nothing is loaded from elsewhere.
     """
     say = say_of(card)
-    frame = release_frame(card, say.plain("statement.title", id=card.release.id))
+    frame = release_frame(card, page_title(card, "statement"))
     return render(
         "statement.html.j2", language=say.language, **frame, eyebrow=say("page.statement"), **vars(statement_facts(card, say, view))
     )
@@ -105,6 +113,8 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
     costs = guarantee.per_person or guarantee.smallest_secret
     guess = Guess(Fraction(costs.epsilon), Fraction(costs.delta), Fraction(costs.rho) if costs.kind == "zcdp" and costs.rho else None)
     return StatementFacts(
+        lead=_lead(card, say),
+        budget_title=say("statement.protection" if is_keyed(card) else "statement.budget"),
         budget=_budget(card, say),
         budget_text=_budget_text(card, say),
         meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card.kept.totals else '_free'}", protected=protected),
@@ -112,12 +122,13 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         meaning_text=() if guarantee.status == "exact" else (say("statement.estimated"),),
         exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view.base),))),
         exposed=exposed_text(card, SHOWN_EXPOSED),
-        exposed_names=tuple(map(name, card.exposed.names[:SHOWN_EXPOSED])),
+        exposed_names=tuple(name(cell_text(card, cell)) for cell in card.exposed.names[:SHOWN_EXPOSED]),
         exposed_text=_exposed_text(card),
         error_title=say("statement.error" if step_of(card) is None else "statement.error_values"),
         error=_error_tiles(card, say),
         error_text=_error_text(card, say),
         not_promised=_not_promised(card, say),
+        promise_title=say("statement.promise_keyed" if is_keyed(card) else "statement.promise"),
         promise=tuple(map(text, guarantee.sentences)),
         parameters=_parameters(card, say),
         check=(
@@ -125,6 +136,38 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         ),
         sign=say("statement.sign_text", id=name(release.id), name=name(table_name(card))),
     )
+
+
+def _lead(card: Card, say: Say) -> Markup:
+    """What was published, what holds exactly, what noise changed and how far, in sentences for everyone."""
+    if is_suppressed(card):
+        which = "statement.lead_suppressed" if card.exposed.cells else "statement.lead_suppressed_all"
+        return sentences((say(which, count=card.table.cells, by=by_text(card)), _lead_exact(card, say)))
+    said = [say(f"statement.lead_{noun(card)}", count=card.table.cells, by=by_text(card)), _lead_exact(card, say)]
+    which, typical = _which(card, say), _typical(card)
+    if is_keyed(card):
+        return sentences((*said, say("statement.others_keyed")))
+    if is_bounded(card):
+        said.append(say("statement.lead_bounded", which=which))
+    else:
+        is_little = any(given.kind == "little-noise" for given in card.warnings)
+        said.append(say("statement.lead_nil" if is_little else "statement.lead_noise", which=which))
+    if typical is not None and not is_nil(typical, noun(card)):
+        reach = distance(card, wide_factor(card)[0], typical)
+        said.append(say("statement.lead_reach_rounded" if is_rounded(card) else "statement.lead_reach", reach=reach, **nouns(card)))
+    return sentences((*said, say("statement.lead_weak") if is_weak(card) else None))
+
+
+def _lead_exact(card: Card, say: Say) -> Markup | None:
+    phrases = kept_texts(card.kept.read_constraints(), card.table.read_labels(), KINDS[0], say.language)
+    which = "statement.lead_unrounded" if rounded_text(card) else "statement.lead_exact"
+    return say(which, count=card.kept.totals, constraints=names(say, phrases, SHOWN_CONSTRAINTS)) if card.kept.totals else None
+
+
+def _typical(card: Card) -> float | None:
+    """The standard deviation that stands for all: that of a typical cell, or the largest where half of the cells or more have none."""
+    spread = card.expected_error.cell_standard_deviation
+    return None if spread.smallest is None or spread.median is None else spread.median or spread.largest or None
 
 
 def _asked_note(card: Card, asked: AskedInfo, say: Say) -> Markup:
@@ -140,8 +183,8 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     tiles = []
     as_asked = is_as_asked(guarantee)
-    if is_keyed(card):  # epsilon 0 with delta 1 promises nothing, and 0 alone would read as all
-        tiles.append(Tile(say("statement.budget_person", protected=protected), say("statement.budget_none"), say("statement.budget_keyed")))
+    if guarantee.keyed is not None:  # epsilon 0 with delta 1 promises nothing, and 0 alone would read as all
+        tiles += _keyed_tiles(guarantee.keyed, say)
     elif alone is None:
         value, note = _large(guarantee.smallest_secret, say)
         nobody = say("statement.nobody_alone", protected=protected)
@@ -162,6 +205,25 @@ def _budget(card: Card, say: Say) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
+def _keyed_tiles(noise: KeyedInfo, say: Say) -> list[Tile]:
+    """What protects counts by the cell key method, and how far: no budget, since nothing of this adds up."""
+    shown = {name: format_parameter(value) for name, value in vars(noise).items() if isinstance(value, str)}
+    counts = say("statement.keyed_counts" if noise.last is None else "statement.keyed_counts_to", first=noise.first, last=noise.last or 0)
+    value = say("cellkey.range_value", lowest=noise.lowest, highest=noise.highest)
+    note = "statement.keyed_noise_weighted" if noise.weighted else "statement.keyed_noise_note"
+    tiles = [
+        Tile(say("statement.keyed_key"), say("statement.keyed_key_value"), say("statement.keyed_key_note")),
+        Tile(say("statement.keyed_noise"), value, say(note, counts=counts, **shown)),
+    ]
+    if not noise.weighted:  # one record changes a weighted count by its weight
+        pair = say("statement.keyed_pair_value", epsilon=shown["epsilon"])
+        tiles.append(Tile(say("statement.keyed_pair"), pair, say("statement.keyed_pair_note", counts=counts, delta=shown["delta"])))
+    if noise.zero_delta is not None:
+        value = say("statement.keyed_zero_value", delta=shown["zero_delta"])
+        tiles.append(Tile(say("statement.keyed_zero"), value, say("statement.keyed_zero_note")))
+    return tiles
+
+
 def _large_pair(costs: CostInfo, say: Say) -> tuple[str, str]:
     """A requested epsilon with its delta stands large also where noise of a rho keeps it: epsilon 1, with delta 1e-6 (rho 0.0244)."""
     if costs.kind != "zcdp":
@@ -175,7 +237,7 @@ def _budget_text(card: Card, say: Say) -> tuple[Markup, ...]:
     has), and what was declared so that its charge is not added to others.
     """
     release = card.release
-    said = [*([] if release.private else [say("statement.test_key")]), *([release.ledger_text] if release.ledger is None else [])]
+    said = [*([say("statement.test_key")] if release.test_key else []), *([release.ledger_text] if release.ledger is None else [])]
     return (*((sentences(said),) if said else ()), *disjoint_text(card))
 
 
@@ -209,8 +271,7 @@ def _numbers(parameters: Mapping[str, str]) -> str:
 
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card.table, card.kept
-    columns = names(say, column_names(card), SHOWN_COLUMNS)
-    lines = [say("statement.cells", count=given.cells, columns=columns, universe=universe_text(card))]
+    lines = [say("statement.cells", count=given.cells, by=by_text(card), universe=universe_text(card))]
     if given.counted is not None:
         lines.append(text(given.counted))
     labels, rounded = given.read_labels(), rounded_text(card)
@@ -234,12 +295,17 @@ def _others(card: Card, say: Say) -> Markup:
         return say("statement.others_suppressed")
     if is_keyed(card):
         return say("statement.others_keyed")
-    nothing = not card.kept.totals and not card.kept.identities
-    which = say(f"statement.which_{noun(card)}_{'open' if card.exposed.cells else 'all' if nothing else 'other'}")
+    which = _which(card, say)
     if is_bounded(card):
         return say("statement.others_bounded", which=which)
     step = step_of(card)
     return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
+
+
+def _which(card: Card, say: Say) -> Markup:
+    """The counts that noise may change."""
+    nothing = not card.kept.totals and not card.kept.identities
+    return say(f"statement.which_{noun(card)}_{'open' if card.exposed.cells else 'all' if nothing else 'other'}")
 
 
 def _exposed_text(card: Card) -> tuple[Markup, ...]:
@@ -252,16 +318,17 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     """The standard deviation of a typical cell, where it is known."""
     error = card.expected_error
     spread = error.cell_standard_deviation
-    if is_suppressed(card) or spread.smallest is None or spread.median is None or not spread.largest:
+    shown = _typical(card)
+    if is_suppressed(card) or shown is None or spread.smallest is None or spread.largest is None:
         return ()
     which = "error_tile" if spread.median else "error_largest"  # where most cells are exact, a typical one says nothing
     label = error_label(card, say(f"statement.{which}" if step_of(card) is None else f"statement.{which}_values"))
-    shown, note = (spread.median, "statement.error_note") if spread.median else (spread.largest, "statement.error_note_largest")
-    tiles = [Tile(label, deviation_text(card, shown), say(note, basis=error.basis))]
+    note = "error_note_nil" if is_nil(shown, noun(card)) else "error_note" if spread.median else "error_note_largest"
+    tiles = [Tile(label, deviation_text(card, shown), say(f"statement.{note}", basis=error.basis))]
     factor, law = wide_factor(card)
-    tiles.append(Tile(say("statement.error_reach"), distance(card, factor * shown), say(f"statement.error_reach_{law}")))
+    tiles.append(Tile(say("statement.error_reach"), distance(card, factor, shown), say(f"statement.error_reach_{law}")))
     if spread.smallest != spread.largest:
-        low, high = (deviation_text(card, value) for value in (spread.smallest, spread.largest))
+        low, high = (deviation_text(card, value) if value else "0" for value in (spread.smallest, spread.largest))
         reach = say("statement.error_range_value", smallest=low, largest=high)
         zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))

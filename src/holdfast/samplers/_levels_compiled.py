@@ -14,8 +14,8 @@ from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
 ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, AHEAD, SCALE, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
-NEAREST_KNOWN, NEAREST = 15, 16
-STATE_SIZE = 17
+NEAREST_KNOWN, NEAREST, WHOLE = 15, 16, 17
+STATE_SIZE = 18
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """The kind of decision that exact arithmetic has made; 0 for none."""
 # `walk` is level_sequence.Walk; `spread` and `pairs` are SequenceVariances and Pairs of sequence_gaussian. They are unpacked once a table:
@@ -26,6 +26,8 @@ NODES, STARTS, PARENTS, LONGEST, SUMS, STRIDE, STRIDES = 0, 1, 2, 3, 4, 5, 6
 # Columns of `box`, the unit at hand: by axis its number, its first child, how many it has, and the first child's node.
 PARENT, FIRST, CHILDREN, NODE = 0, 1, 2, 3
 
+NARROW = 1.0
+"""Values of 1 / (2 V) from which on the chance is one at an integer."""
 FLAT = 2.5
 FLAT_NOME = 1e-21
 """Above exp(-2 pi^2 FLAT) = 3.7e-22."""
@@ -150,7 +152,10 @@ def safe_nome(variance):  # type: ignore[no-untyped-def]
 def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # type: ignore[no-untyped-def]
     """(status, p): the first proposal of class c that is kept, for a centre d beyond an integer and h = s^2 / V."""
     gap = 1.0 - h
-    scale = half[c] / (h * gap)
+    scale, least = half[c] / (h * gap), 0.0
+    if half[c] >= NARROW:
+        x = gap * np.rint(d / gap) - d
+        least = x * x * scale
     while True:
         place = used[c]
         if place >= filled[c]:
@@ -158,7 +163,7 @@ def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # 
         p = proposals[place]
         word = np.float64(accepts[place])
         x = gap * p - d
-        t = x * x * scale
+        t = x * x * scale - least
         if (word + 1.0) * WIDTH <= 1.0 - t - band:
             break
         verdict = settle(word, math.exp(-t), band)
@@ -358,12 +363,14 @@ def draw_blocks(out, walk, spread, pairs, state, sums):  # type: ignore[no-untyp
         status = draw_table(final, walk, spread, pairs, state, sums)
         if status != DONE:
             return status
-        if state[KEEP] >= pairs.keeps.size:
-            return NEED_KEEP
-        verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, sums)
-        if verdict == 0:
-            return OPEN_BLOCK
-        state[KEEP] += 1
+        verdict = 1
+        if state[WHOLE] == 1:
+            if state[KEEP] >= pairs.keeps.size:
+                return NEED_KEEP
+            verdict = is_kept(final, walk, spread, np.float64(pairs.keeps[state[KEEP]]), state, sums)
+            if verdict == 0:
+                return OPEN_BLOCK
+            state[KEEP] += 1
         state[STAGE], sums[0] = 0, 0.0
         pairs.drawn[:] = 0
         if verdict > 0:

@@ -83,7 +83,7 @@ class BoundedSmall:
     def expected_tries(self) -> float:
         a = safe_exp(-float(self.epsilon))
         mass = (1 + a) / (1 - a) if a < 1 else inf
-        return float(mass) ** len(self.pivots.free)
+        return safe_exp(len(self.pivots.free) * math.log(mass)) if self.pivots.free else 1.0
 
     @cached_property
     def _coin(self) -> Sampler:

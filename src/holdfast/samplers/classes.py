@@ -30,6 +30,7 @@ from holdfast.samplers.levels_gaussian import LevelsGaussian
 from holdfast.samplers.nearest_plane import nearest_plane
 from holdfast.samplers.protocol import Ints
 from holdfast.samplers.rounded_projection import Coin, RoundedOneSum, RoundedSampler
+from holdfast.samplers.steps import Steps, together
 
 
 def class_weights(sizes: Sequence[int]) -> tuple[int, list[int]]:
@@ -41,23 +42,29 @@ def class_weights(sizes: Sequence[int]) -> tuple[int, list[int]]:
 class ClassGaussian:
     """The discrete Gaussian on a general block with classes of equal columns.
 
-    Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on the block's moves.
+    Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on the block's moves; where not `whole`, the sequential law.
     Given:       at least one class of two cells or more.
     Guarantees:  exact over uniform words; dense algebra has the size of the number of classes.
-    Reference:   [theory R19], [theory R7], [theory R6].
+    Reference:   [theory R19], [theory R7], [theory R6], [theory R22].
     """
 
     name = "class totals by Klein's sampler, then cells"
 
-    def __init__(self, shape: General, sigma_squared: Fraction) -> None:
+    def __init__(self, shape: General, sigma_squared: Fraction, *, whole: bool = True) -> None:
         self.shape, self.sigma_squared, self.cells = shape, sigma_squared, shape.size
         common, weights = class_weights(shape.class_sizes)
-        self.totals = KleinGaussian(shape.class_basis(), sigma_squared * common, weights=weights)
-        self.inside = LevelsGaussian(Levels((Tree(((len(shape.class_sizes),), tuple(shape.class_sizes))),), ((1,),)), sigma_squared)
+        self.totals = KleinGaussian(shape.class_basis(), sigma_squared * common, weights=weights, whole=whole)
+        inside = Levels((Tree(((len(shape.class_sizes),), tuple(shape.class_sizes))),), ((1,),))
+        self.inside = LevelsGaussian(inside, sigma_squared, whole=whole)
 
     @cached_property
     def expected_tries(self) -> float:
         return self.totals.expected_tries * self.inside.expected_tries
+
+    @property
+    def steps(self) -> Steps:
+        """The variances of both stages."""
+        return together([(self.totals.steps, 1), (self.inside.steps, 1)])
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), the cells class after class."""

@@ -52,6 +52,7 @@ from holdfast.lattices import algebra
 from holdfast.lattices.enclosed_gram_schmidt import FIRST_BITS, EnclosedGramSchmidt, orthogonalise
 from holdfast.lattices.gram_schmidt import GramSchmidt
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.steps import Steps, steps_with
 from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, theta_ratio_enclosed, tries_bound
 
 Balls: TypeAlias = Callable[[], arb]
@@ -261,29 +262,46 @@ class KleinGaussian:
     Reference:   [theory R7]; [Brakerski et al. 2013] Lemma 2.3.
 
     `weights`: whole positive ones, for exp(-sum w_i z_i^2 / (2 sigma_squared)) instead.
+    `whole`: whether the accept step follows; without it, every coefficient final when drawn, the law is the sequential one ([theory R22]).
     `band` exists for tests: a wide one changes nothing but the time.
     """
 
-    name = "Klein's sampler with accept step"
+    @property
+    def name(self) -> str:
+        return "Klein's sampler with accept step" if self.whole else "Klein's sampler without accept step"
 
-    def __init__(self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND, weights: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, basis: algebra.Matrix, sigma_squared: Exact, band: float = BAND, weights: Sequence[int] | None = None, *, whole: bool = True
+    ) -> None:
         self.sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
         self.orthogonal = orthogonalise(basis, weights)
         if self.orthogonal.dimension == 0:
             raise InvalidParameter("A basis has at least one column. Got none: the kept totals fix every cell of this block.")
-        self._band = band
+        self._band, self.whole = band, whole
         self.cells, self.dimension = self.orthogonal.cells, self.orthogonal.dimension
         self.coordinates = coordinates_of(self.orthogonal, self.sigma_squared)
 
     @cached_property
     def expected_tries(self) -> float:
         """The proven bound prod theta3(exp(-2 pi^2 s_i^2)); where it is above 2, what a pilot with public words finds, if that is less."""
-        bound = tries_bound(np.array([float(c.s_squared) for c in self.coordinates]))
+        bound = tries_bound(self._variances) if self.whole else 1.0
         if bound <= 2:
             return bound
         words = NoiseKey.for_tests("pilot of Klein's sampler").stream(self.dimension)
         chance = float(np.exp(self.propose(PILOT_DRAWS, words)[1]).mean())
         return min(bound, 1 / chance) if chance > 0 else bound
+
+    @property
+    def _variances(self) -> Doubles:
+        return np.array([float(c.s_squared) for c in self.coordinates])
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The variances of its coefficients."""
+        if self.dimension == 1:
+            return Steps()
+        variances = [c.s_squared for c in self.coordinates]
+        return steps_with(self._variances, 1, min(variances), variances.count(min(variances)))
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""
@@ -304,7 +322,8 @@ class KleinGaussian:
     def at(self, sigma_squared: Fraction) -> KleinGaussian:
         """The same basis with another parameter: its Gram-Schmidt form is not computed again."""
         other = copy.copy(self)
-        other.__dict__.pop("expected_tries", None)
+        for known in ("expected_tries", "steps"):
+            other.__dict__.pop(known, None)
         other.sigma_squared = sigma_squared
         other.coordinates = [coordinate.at(sigma_squared) for coordinate in self.coordinates]
         return other
@@ -364,6 +383,8 @@ class KleinGaussian:
 
     def _keep(self, v: Ints, logs: Doubles, error: float, words: Words) -> NDArray[np.bool_]:
         """The accept step for the whole vectors."""
+        if not self.whole:
+            return np.ones(v.shape[1], dtype=np.bool_)
         base = words.position
         cells = words.take(v.shape[1]).astype(np.float64)
         verdict = settle(cells, 32, np.exp(logs), max(self._band, 4 * error))

@@ -118,6 +118,24 @@ class Weights:
         families = np.bincount(np.diff(self.starts), minlength=self.longest + 1)
         return self.share[:-1], families[::-1].cumsum()[:-2]  # so many have that number of children or more
 
+    @cached_property
+    def least(self) -> tuple[Fraction, int]:
+        """(the smallest share of a child that is not the last one of its parent, how many have it), as far as doubles tell shares apart;
+        0 children where none is.
+        """
+        shares, counts = self.shares
+        if not len(shares):
+            return Fraction(1), 0
+        near = np.flatnonzero(shares <= shares.min() * (1 + 2.0**-45))
+        if self.longest:
+            w, W = 1, 2  # the last one but one
+        elif self.is_exact:
+            node = int(np.delete(np.arange(len(self.share)), self.starts[1:] - 1)[near[0]])
+            w, W = int(self.heavy[node]), int(self.rest[node])
+        else:
+            return Fraction(float(shares.min())), int(counts[near].sum())
+        return Fraction(w * (W - w), W), int(counts[near].sum())
+
     @property
     def free(self) -> int:
         """How many children are not the last ones of their parent."""
@@ -343,6 +361,17 @@ class LevelSequence:
             values.append(low)
             counts.append(times)
         return np.concatenate(values), np.concatenate(counts)
+
+    @cached_property
+    def least(self) -> tuple[Fraction, int, LevelVector]:
+        """(the smallest variance in units of `scale`, how many cells drawn for one table have it, whose sums they are)."""
+        found = []
+        for stage in self.stages:
+            parts = [w.least for w in stage.weights]
+            if times := prod(n for _, n in parts):
+                found.append((prod((share for share, _ in parts), start=stage.base), times, stage.vector))
+        share, _, vector = min(found)
+        return share, sum(times for other, times, _ in found if other == share), vector
 
 
 _NODES = ("starts", "heavy", "rest", "share", "step")

@@ -18,7 +18,7 @@ from holdfast.exact.parameters import exact_integer, positive_fraction
 from holdfast.lattices.shapes.levels import Levels
 from holdfast.lattices.trees import Tree
 from holdfast.samplers.level_sequence import sequence_of
-from holdfast.samplers.sequence_gaussian import LEAST_CELL_VARIANCE, MOST_AXES, SequenceGaussian, check_reach
+from holdfast.samplers.sequence_gaussian import MOST_AXES, SequenceGaussian, check_reach
 from holdfast.samplers.theta import log_theta3, log_theta_ratio
 
 CLOSE_TO_ONE = 0.0005
@@ -31,7 +31,7 @@ class LevelsGaussian(SequenceGaussian):
     """Gaussian noise on a product of hierarchies, cell by cell from coarse levels to fine ones.
 
     Law:         P[z] proportional to exp(-|z|_2^2 / (2 sigma_squared)) on integer tables all of whose sums at kept level vectors are zero.
-    Given:       sigma_squared >= 2^(axes - 8), at most 16 axes.
+    Given:       at most 16 axes.
     Guarantees:  those of SequenceGaussian.
     Reference:   [theory R20].
     """
@@ -46,11 +46,6 @@ class LevelsGaussian(SequenceGaussian):
             raise RequestTooLarge(f"A product of hierarchies of {axes} axes is not drawn; up to {MOST_AXES} are. Use fewer columns.")
         if shape.dimension == 0:
             raise InvalidParameter("The kept totals fix every cell of this block: nothing is left to draw.")
-        least = LEAST_CELL_VARIANCE * 2**axes
-        if self.sigma_squared < least:
-            raise InvalidParameter(
-                f"sigma_squared must be at least {least} for {axes} axes: below, nearly all noise would be zero. Use more noise."
-            )
         super().__init__(sequence_of(shape), self.sigma_squared, **others)
         under = max(self.sequence.places_under(stage.vector) for stage in self.sequence.stages)
         check_reach(self.cells, axes, self.sequence.largest_scale, self.sigma_squared * under)
@@ -83,7 +78,8 @@ class SequentialGaussian(LevelsGaussian):
     @cached_property
     def expected_tries(self) -> float:
         """Expected whole-block tries for one draw. One sum: their value in doubles. Grids: the proven bound of theta.tries_bound."""
-        return one_sum_tries(self.cells, self.sigma_squared) if len(self.shape.axes) == 1 else super().expected_tries
+        is_sum = self.whole and len(self.shape.axes) == 1
+        return one_sum_tries(self.cells, self.sigma_squared) if is_sum else super().expected_tries
 
 
 def one_sum_tries(cells: int, sigma_squared: Fraction) -> float:

@@ -1,5 +1,5 @@
 """What every sampler of a block offers; and the plainest ones: independent cells, and samplers made from another one, by signs, by
-mirroring or by adding its noise to counts; and noise looked up by cell keys.
+order, by mirroring or by adding its noise to counts; and noise looked up by cell keys.
 
 On a grid with axes of length two, what stands at one end of such an axis is minus what stands at the other.
 """
@@ -18,6 +18,7 @@ from holdfast.cellkey.perturb import add_noise
 from holdfast.exact.law import IntegerLaw
 from holdfast.laws import Keyed
 from holdfast.randomness import Words
+from holdfast.samplers.steps import Steps
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +63,20 @@ class Weighed(Protocol):
 
 
 @runtime_checkable
+class Stepwise(Protocol):
+    """A sampler of a Gaussian law that draws one cell after the other."""
+
+    @property
+    def steps(self) -> Steps:
+        """The variances of its steps."""
+
+
+def steps_beneath(sampler: BlockSampler) -> Steps:
+    assert isinstance(sampler, Stepwise), "this sampler has no steps"
+    return sampler.steps
+
+
+@runtime_checkable
 class InputSampler(Protocol):
     """Draws what is published from confidential input: for targets that read counts or cell keys (laws/families.py, `Reads`).
 
@@ -96,6 +111,7 @@ class IndependentCells:
 
     name = "independent draws"
     expected_tries = 1.0
+    steps = Steps()
 
     def __init__(self, law: IntegerLaw, cells: int) -> None:
         self.law, self.cells = law, cells
@@ -116,6 +132,26 @@ class Signed:
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         return self._beneath.draw(n, words) * self._signs
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
+
+
+class Reordered:
+    """A block whose cells the sampler beneath draws in another order: `place_of` says where each cell of a run of cells stands there."""
+
+    def __init__(self, beneath: BlockSampler, place_of: NDArray[np.int64]) -> None:
+        self._beneath, self._place_of = beneath, place_of
+        self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
+
+    def draw(self, n: int, words: Words) -> NDArray[np.int64]:
+        runs = self._beneath.draw(n, words).reshape(-1, len(self._place_of))
+        return np.take(runs, self._place_of, axis=1).reshape(n, self.cells)
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
 
 
 class Mirrored:
@@ -138,6 +174,10 @@ class Mirrored:
             if length == 2:
                 out = np.concatenate([out, -out], axis=axis)
         return np.ascontiguousarray(out).reshape(n, self.cells)
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,19 @@
 """Gaussian noise on a block, one cell after the other: the engine beneath sums, grids, products of hierarchies, weighted levels and totals
 of pieces, which are orders and centres over it.
 
-Cells are drawn through a sequence (level_sequence.py), each from N_Z(c, s^2) with the centre c and the variance s^2 found there. The
-whole block is kept with probability prod theta_(s_j)(c_j) / theta_(s_j)(0), else the WHOLE block is drawn anew ([theory R7]).
+Cells are drawn through a sequence (level_sequence.py), each from N_Z(c, s^2) with the centre c and the variance s^2 found there. For the
+lattice law the whole block is kept with probability prod theta_(s_j)(c_j) / theta_(s_j)(0), else the WHOLE block is drawn anew ([theory
+R7]); for the sequential law every cell is final when drawn ([theory R22]).
 
 One cell. With c0 = ceil(c - 1/2), d = c - c0: propose z = c0 + p, p from a fixed centred law of parameter V > s^2, and accept with
 probability exp(-t), h = s^2 / V,
 
     t = ((1 - h) p - d)^2 / (2 V h (1 - h)),
 
-the ratio of the two weights divided by its supremum over real p. V is g q sigma_squared, and at least q sigma_squared + 1/4, where q, one
-of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal variance, whichever their stage,
-share one proposal law, a class.
+the ratio of the two weights divided by its supremum over real p; where V <= 1/2, so that integers are far apart, by its value at an integer
+q nearest to d / (1 - h), with ((1 - h) p - d)^2 - ((1 - h) q - d)^2 in place of the square. V is g w sigma_squared, and at least w
+sigma_squared + 1/4, where w, one of four values to a doubling, is an upper bound of s^2 / sigma_squared, and g > 1: cells of nearly equal
+variance, whichever their stage, share one proposal law, a class. However small s^2 is, one proposal in ten is q, and is taken.
 
 Words. Each class draws its proposals in chunks by the exact engine, and then takes as many accept words; pairs (proposal, accept word) are
 used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block come in chunks of their own.
@@ -20,15 +22,18 @@ The size of a chunk is a function of what is left to draw, so that output is a f
 Error of the doubles. d comes from an exact integer remainder, relative error below 2^-50. h is a product of at most MOST_AXES + 3 doubles,
 each the nearest to its value or off by two units in the last place: relative error below 2^-47. As h <= 1 / g <= 64/65, 1 - h has relative
 error below 2^-41. With x = (1 - h) p - d, (1 - h) |p| <= |x| + |d|, so x is off by at most 2^-40 (|x| + |d|), and t = M x^2, M = 1 / (2 V
-h (1 - h)), by at most 2^-38 (t + sqrt(t) sqrt(M) |d|). sqrt(M) |d| <= 1 / (2 sqrt(2 s^2 (1 - h))) < 13: for V < 4, g = 5/4 and s^2 >= 2^-8,
-which is checked; above, s^2 >= V h with h >= 2^(-(MOST_AXES + 2) / 4) / g. By exp(-t) t < .4 and exp(-t) sqrt(t) < .43 the probability is
-off by less than 2^-35. STEP_BAND = 2^-34 covers it; what it leaves open is settled with exact rationals and balls.
+h (1 - h)), by at most 2^-38 (t + sqrt(t) sqrt(M) |d|). sqrt(M) |d| <= 1 / (2 sqrt(2 s^2 (1 - h))) < 13 where V > 1/2: for V < 4 by g = 5/4,
+and everywhere by s^2 = V h, h >= 2^(-(MOST_AXES + 2) / 4) / g. By exp(-t) t < .4 and exp(-t) sqrt(t) < .43 the probability is off by less
+than 2^-35. For V <= 1/2, h <= 1/2 and M <= 1 / s^2. With y = (1 - h) q - d, |y| <= 1/2, t = M (x^2 - y^2) is off by at most 2^-38.5 t +
+2^-39 / s^2; where doubles take the other one of two nearly nearest integers for q, it moves by as much once more. So the chance is off by
+less than 2^-38 (.4 + 1 / s^2). `step_band` covers all this. What it leaves open is settled with exact rationals and balls.
 
 Where weights are no small integers the centre is (A + ratio B) / D with a double ratio. With e = `error` / 4 a bound of the relative errors
 of weights, of their sums and quotients, it is off by at most 4 e size, size = |A / D| + |ratio B / D| + 1, and h by 4 e; c0 is settled
-exactly where d comes that near to 1/2. gap >= 1/65. So t is off by at most t (520 e) + sqrt(2 t) ((260 e + 2^-50) sqrt(2 t) + (130 e +
-4 e size + 2^-50) sqrt(65 / s^2)), and the chance by at most 390 e + 2^-50 + 5 (130 e + 4 e size + 2^-50) / s. The band is then twice that
-at size = MOST_SIZE, if that is more; larger ones are settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / s^2).
+exactly where d comes that near to 1/2. gap >= 1/65. So t = M x^2 is off by at most t (520 e) + sqrt(2 t) ((260 e + 2^-50) sqrt(2 t) + (130
+e + 4 e size + 2^-50) sqrt(65 / s^2)), and the chance by at most 390 e + 2^-50 + 5 (130 e + 4 e size + 2^-50) / s; where V <= 1/2, by at
+most 208 e + f / s^2, f = 650 e + 12 e size + 2^-48. The band is then twice that at size = MOST_SIZE, if that is more; larger ones are
+settled exactly. Log theta ratios move by at most 2 (4 e size + 4 e) (1 + 1 / s^2).
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from holdfast.errors import RequestTooLarge
+from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteGaussian
 from holdfast.exact.balls import ball
 from holdfast.exact.compiled import loops_for
@@ -54,6 +59,7 @@ from holdfast.exact.predicates import is_below
 from holdfast.lattices.shapes.levels import LevelVector
 from holdfast.randomness.words import Words
 from holdfast.samplers.level_sequence import LevelSequence, OpenCell, step_bound
+from holdfast.samplers.steps import Steps, steps_with
 from holdfast.samplers.theta import log_theta_error, theta_ratio_ball, tries_bound
 
 Ints = NDArray[np.int64]
@@ -64,8 +70,8 @@ MOST_SIZE = 2.0**16
 CHUNK_PAIRS = 1 << 15
 """Most pairs of a class drawn at a time: 400 KB, which stays in the second-level cache."""
 MOST_AXES = 16
-LEAST_CELL_VARIANCE = Fraction(1, 1 << 8)
-"""Below this a cell's noise is zero except with probability e^-100, and the doubles' error would near the band."""
+LEAST_CELL_VARIANCE = 2.0**-30
+"""Below this the band would leave one decision in a thousand to exact arithmetic."""
 _COMPILED = "holdfast.samplers._levels_compiled"
 
 
@@ -79,6 +85,13 @@ def stretch_for(sigma_squared: Fraction) -> tuple[Fraction, int]:
         if sigma_squared < below:
             return 1 + Fraction(1, denominator), share
     return 1 + Fraction(1, 64), 40
+
+
+def step_band(least: float, error: float = 0.0) -> float:
+    """How near doubles decide about a cell of variance `least` or more; see the module's text."""
+    slope, e = max(1 / least, 5 / math.sqrt(least)), error / 4
+    band = max(STEP_BAND, 2.0**-37 / least)
+    return max(band, 2 * (390 * e + 2.0**-50 + slope * (650 * e + 12 * e * MOST_SIZE + 2.0**-48))) if error else band
 
 
 def check_reach(cells: int, axes: int, scale: int, proxy: Fraction) -> int:
@@ -106,35 +119,58 @@ class VarianceClass:
     share: int
     cells: int
 
+    @property
+    def is_narrow(self) -> bool:
+        """As the compiled loop sees it."""
+        return float(1 / self.V) >= 2
+
 
 class SequenceGaussian:
     """Gaussian noise through a sequence, cell after cell.
 
     Law:         P[z] proportional to the product of exp(-(z_i - c_i)^2 / (2 v_i)) over the cells in order, c_i their centres and v_i their
-                 variances, on the tables that the sequence allows.
-    Given:       variances of cells are 2^-8 at least.
+                 variances, on the tables that the sequence allows. Where not `whole`, each factor is divided by its sum over z_i: the
+                 sequential law.
+    Given:       variances of cells are 2^-30 at least (checked).
     Guarantees:  exact; time linear in the cells, times `expected_tries`.
-    Reference:   [theory R7], [theory T12] (b); the module's text. `draw_slowly` is the same with every decision exact.
+    Reference:   [theory R7], [theory R22], [theory T12] (b); the module's text. `draw_slowly` is the same with every decision exact.
 
     `scale`: what the sequence's variances are multiplied by. `error`: see the module's text; 0 where all weights are integers.
+    `whole`: whether a block is kept or thrown away as a whole.
     `band` and `chunk_pairs` exist for tests: a wide band changes nothing, another chunk changes which word serves what.
     """
 
     name = "sequential Gaussian, level by level"
-    error = 0.0
     small_draw = 1 << 11
     """Cells up to which fractions in Python are faster than loading Numba."""
 
-    def __init__(self, sequence: LevelSequence, scale: Fraction, *, band: float = STEP_BAND, chunk_pairs: int = CHUNK_PAIRS) -> None:
-        self.sequence, self.scale = sequence, scale
+    def __init__(
+        self, sequence: LevelSequence, scale: Fraction, *, whole: bool = True, error: float = 0.0, band: float | None = None,
+        chunk_pairs: int = CHUNK_PAIRS,
+    ) -> None:  # fmt: skip
+        self.sequence, self.scale, self.whole, self.error, self.chunk_pairs = sequence, scale, whole, error, chunk_pairs
         self.cells = math.prod(sequence.table_shape(sequence.last))
-        self.band, self.chunk_pairs = band, chunk_pairs
+        least = float(scale) * float(sequence.variance_floors[0].min(initial=1.0))
+        if least < LEAST_CELL_VARIANCE:
+            raise InvalidParameter(
+                "A cell's noise would have a variance below 2^-30: nearly always zero. Use more noise (a smaller budget)."
+            )
+        self.band = step_band(least, error) if band is None else band
 
     @cached_property
     def expected_tries(self) -> float:
-        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below."""
+        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below; 1 for the sequential law."""
         least, counts = self.sequence.variance_floors
-        return tries_bound(float(self.scale) * least, counts)
+        return tries_bound(float(self.scale) * least, counts) if self.whole else 1.0
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The variances of its cells."""
+        if self.sequence.free_cells == 1:
+            return Steps()
+        low, counts = self.sequence.variance_floors
+        share, times, level = self.sequence.least
+        return steps_with(float(self.scale) * low, counts, self.scale * share, times, level)
 
     @cached_property
     def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
@@ -146,7 +182,7 @@ class SequenceGaussian:
     def _class(self, c: int, cells: int) -> VarianceClass:
         bound = self.scale * step_bound(c)
         stretch, share = stretch_for(bound)
-        V = max(stretch * bound, bound + Fraction(1, 4))  # d / (1 - h), where t is 0, must stay near for small variances
+        V = max(stretch * bound, bound + Fraction(1, 4))  # q must stay near 0 for small variances
         return VarianceClass(V, DiscreteGaussian(V).sampler(), share, cells)
 
     def draw(self, n: int, words: Words) -> Ints:
@@ -171,7 +207,7 @@ class SequenceGaussian:
         (level,) = self.sequence.kept_vectors()
         out, kept = np.empty((len(sums), self.cells), dtype=np.int64), np.zeros(len(sums), dtype=np.bool_)
         if slowly or loops_for(_COMPILED, out.size, self.small_draw) is None:
-            pairs = ClassPairs(self.classes[1], len(sums), self.chunk_pairs, words)
+            pairs = self._pairs(len(sums), words)
             for row, own in enumerate(sums):
                 given = {level: np.array(own.tolist(), dtype=object)}
                 out[row], kept[row] = self._one_try(given, pairs, len(sums) - row)
@@ -204,7 +240,7 @@ class SequenceGaussian:
 
     def draw_slowly(self, n: int, words: Words) -> Ints:
         """The same draws from the same words without floating point: the oracle of `draw`."""
-        pairs = ClassPairs(self.classes[1], n, self.chunk_pairs, words)
+        pairs = self._pairs(n, words)
         out = np.empty((n, self.cells), dtype=np.int64)
         for row in range(n):
             kept = False
@@ -212,11 +248,16 @@ class SequenceGaussian:
                 out[row], kept = self._one_try(self.kept_sums, pairs, n - row)
         return out
 
+    def _pairs(self, n: int, words: Words) -> ClassPairs:
+        return ClassPairs(self.classes[1], n, self.chunk_pairs, words, keeps=self.whole)
+
     def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
         """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
         seen: list[OpenCell] = []
         z = self.sequence.walk(kept, lambda cell: self._choose(cell, self.classes[0], left, pairs, seen))
         pairs.drawn[:] = 0
+        if not self.whole:
+            return z, True
         keep = pairs.next_keep(left)
         return z, pairs.keeps_exactly(keep, [(0, cell.centre, self.scale * cell.share) for cell in seen])
 
@@ -291,8 +332,9 @@ class CompiledRun:
         self._walk.stages[:, loops.BASE] -= lowest
         variances = np.array([float(sampler.scale * stage.base) for stage in sampler.sequence.stages])
         inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
-        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words)
+        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words, keeps=sampler.whole)
         self._state, self._sums = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(2)
+        self._state[loops.WHOLE] = int(sampler.whole)
         near = (sampler.band, sampler.error, MOST_SIZE)
         keep_band = sampler.band + sampler.keep_error
         self._spread = SequenceVariances(variances, arrays.share, arrays.ratio, arrays.step, inverse, inverse / 2, near, keep_band)
@@ -341,7 +383,7 @@ class ClassPairs:
     The chunks lie one behind the other in two arrays; `used` and `filled` are places in these.
     """
 
-    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words) -> None:
+    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words, *, keeps: bool = True) -> None:
         self.classes, self._most, self._words = classes, most, words
         room = [0 if found is None else self._count(found, n * found.cells) for found in classes]
         self._begin = np.concatenate([[0], np.cumsum(room)])[:-1].astype(np.int64)
@@ -353,7 +395,8 @@ class ClassPairs:
         if n:  # at once: every pause for words costs as much as a thousand cells
             for c in (c for c, found in enumerate(classes) if found is not None):
                 self.refill(c, n)
-            self.refill_keeps(n)
+            if keeps:
+                self.refill_keeps(n)
 
     def arrays(self) -> Pairs:
         """As the compiled loop takes them."""
@@ -395,7 +438,10 @@ class ClassPairs:
         found = self.classes[c]
         assert found is not None
         d, h = centre - math.ceil(centre - Fraction(1, 2)), variance / found.V
-        t = ((1 - h) * int(self.proposals[place]) - d) ** 2 / (2 * found.V * h * (1 - h))
+        p, near = int(self.proposals[place]), d / (1 - h)
+        t = (1 - h) * (p - near) ** 2 / (2 * found.V * h)
+        if found.is_narrow:
+            t -= (1 - h) * (round(near) - near) ** 2 / (2 * found.V * h)
         word = self._first_word[c] + place - int(self._begin[c])
         return is_below(int(self.accepts[place]), 32, lambda: (-ball(t)).exp(), self._words, word)
 

@@ -10,6 +10,7 @@
                coupling from the past
                (many cells with equal columns:  class totals so, then cells                class totals so, then random subsets)
     units      (weighted levels: level by level, one cell after the other)
+    all these  (the sequential law: the Gaussian law's samplers cell by cell, without their accept step)
     whole      Laplace, l2: rejection from l1 draws of all blocks; else one random variance, then Klein's sampler
     bounded    (noise conditioned on inequalities, choice.py: tilted cells under one sum, class totals by convolution, or rejection)
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -34,7 +35,19 @@ from holdfast.errors import NoExactSampler
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices.shapes import Bounded, Free, General, Grid, Levels, OneSum, Shape, Units, Whole
 from holdfast.lattices.shapes.general import announce
-from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, Keyed, L1Laplace, L2Laplace, LevelGaussian, Rounded, Target
+from holdfast.lattices.shapes.merging import merge_axes
+from holdfast.laws import (
+    ConditionalGaussian,
+    ConditionalLaplace,
+    Gaussian,
+    Keyed,
+    L1Laplace,
+    L2Laplace,
+    LevelGaussian,
+    Rounded,
+    Sequential,
+    Target,
+)
 from holdfast.randomness import Words
 from holdfast.samplers.choice import (
     HOPELESS_TRIES,
@@ -51,7 +64,8 @@ from holdfast.samplers.choice import (
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Signed
+from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Reordered, Signed, steps_beneath
+from holdfast.samplers.steps import Steps
 
 KLEIN_PRICE = 100
 """A cell of Klein's sampler costs about as much as so many of the others: some ten microseconds."""
@@ -79,6 +93,8 @@ def choose(shape: Shape, target: Target, asked: str = AUTO) -> Choice:
 
     Given:  `asked`, one of EXACT.
     """
+    if isinstance(target, Sequential) and shape in target.by_lattice:
+        target = target.of
     kinds = type(shape), type(target)
     prepare = COUPLED.get(kinds, SAMPLERS.get(kinds)) if asked == COUPLING else SAMPLERS.get(kinds)
     if prepare is None:
@@ -109,7 +125,11 @@ def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
         from holdfast.samplers.dyadic_gaussian import DyadicGaussian
 
         return Choice(_sign(DyadicGaussian(shape.size, target.sigma_squared), shape), Reason.ONE_TOTAL_MANY_CELLS)
-    choice = _product_gaussian(shape, target, Reason.ONE_TOTAL)
+    return _one_sum_by_cells(shape, target)
+
+
+def _one_sum_by_cells(shape: OneSum, target: Gaussian, *, whole: bool = True) -> Choice:
+    choice = _product_gaussian(shape, target, Reason.ONE_TOTAL, whole=whole)
     return Choice(_sign(choice.noise, shape), choice.reason)
 
 
@@ -127,8 +147,8 @@ def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
         raise NoExactSampler(too_many_tries(shape, tries, target))
 
 
-def _grid_gaussian(shape: Grid, target: Gaussian) -> Choice:
-    return _product_gaussian(shape, target, Reason.PRODUCT)
+def _grid_gaussian(shape: Grid, target: Gaussian, *, whole: bool = True) -> Choice:
+    return _product_gaussian(shape, target, Reason.PRODUCT, whole=whole)
 
 
 def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
@@ -145,10 +165,10 @@ def _levels_laplace(shape: Levels, target: L1Laplace) -> Choice:
     return general_laplace(shape.as_general(), target)
 
 
-def _levels_gaussian(shape: Levels, target: Gaussian) -> Choice:
+def _levels_gaussian(shape: Levels, target: Gaussian, *, whole: bool = True) -> Choice:
     from holdfast.samplers.levels_gaussian import LevelsGaussian
 
-    return affordable(lambda: LevelsGaussian(shape, target.sigma_squared), Reason.LEVELS, shape, target)
+    return affordable(lambda: LevelsGaussian(shape, target.sigma_squared, whole=whole), Reason.LEVELS, shape, target)
 
 
 def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
@@ -157,26 +177,29 @@ def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
     return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
 
 
-def _units_gaussian(shape: Units, target: LevelGaussian) -> Choice:
+def _units_gaussian(shape: Units, target: LevelGaussian, *, whole: bool = True) -> Choice:
     from holdfast.samplers.tree_gaussian import TreeGaussian
 
-    make = lambda: TreeGaussian(shape.tree, shape.lengths, shape.families, target.weights(shape))  # noqa: E731
-    return affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    merged = merge_axes(shape, target.measured)
+    own, weights = merged.shape, replace(target, measured=merged.measured).weights(merged.shape)
+    make = lambda: TreeGaussian(own.tree, own.lengths, own.families, weights, merged.chains, whole=whole)  # noqa: E731
+    choice = affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
+    return choice if merged.place_of is None else replace(choice, sampler=Reordered(choice.noise, merged.place_of))
 
 
 def _choose_coupling(shape: Grid | Levels | General, target: L1Laplace) -> Choice:
     return choose_coupling(shape.as_general() if isinstance(shape, Levels) else shape, target)
 
 
-def _general_gaussian(shape: General, target: Gaussian) -> Choice:
+def _general_gaussian(shape: General, target: Gaussian, *, whole: bool = True) -> Choice:
     from holdfast.samplers.klein import KleinGaussian
 
     if _by_classes(shape):
         from holdfast.samplers.classes import ClassGaussian
 
-        return affordable(lambda: ClassGaussian(shape, target.sigma_squared), Reason.CLASSES, shape, target)
+        return affordable(lambda: ClassGaussian(shape, target.sigma_squared, whole=whole), Reason.CLASSES, shape, target)
     basis = shape.reduced_basis()
-    return affordable(lambda: KleinGaussian(basis, target.sigma_squared), Reason.GENERAL, shape, target, KLEIN_PRICE)
+    return affordable(lambda: KleinGaussian(basis, target.sigma_squared, whole=whole), Reason.GENERAL, shape, target, KLEIN_PRICE)
 
 
 def _general_rounded(shape: General, target: Rounded) -> Choice:
@@ -275,6 +298,25 @@ def _add_to_counts(shape: Bounded, target: Target) -> Choice:
     return Choice(Added(plain.noise), plain.reason)
 
 
+def _sequential(shape: Shape, target: Sequential) -> Choice:
+    """The samplers of the Gaussian law, without their accept step; halving has none to leave out."""
+    return CELL_BY_CELL_GAUSSIAN[type(shape)](shape, target.of, whole=False)
+
+
+def steps_of(shape: Shape, target: Gaussian | LevelGaussian) -> Steps:
+    """The steps of the sequential law in place of this one, on a block of this shape; whether or not this one can be drawn."""
+    return steps_beneath(choose(shape, Sequential(target)).noise)
+
+
+CELL_BY_CELL_GAUSSIAN: dict[type[Shape], Callable[..., Choice]] = {
+    Free: lambda shape, of, whole: _free_gaussian(shape, of),
+    OneSum: _one_sum_by_cells,
+    Grid: _grid_gaussian,
+    Levels: _levels_gaussian,
+    General: _general_gaussian,
+    Units: _units_gaussian,
+}
+
 SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Free, L1Laplace): _free_laplace,
     (Free, Gaussian): _free_gaussian,
@@ -296,6 +338,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Whole, L2Laplace): _whole_l2_laplace,
     (Bounded, ConditionalLaplace): _bounded_laplace,
     (Bounded, ConditionalGaussian): _bounded_gaussian,
+    **{(shape, Sequential): _sequential for shape in CELL_BY_CELL_GAUSSIAN},
 }
 
 COUPLED: dict[tuple[type[Shape], type[Target]], Prepare] = {(shape, L1Laplace): _choose_coupling for shape in (Grid, Levels, General)}
@@ -319,21 +362,22 @@ class SideBySide:
         return max(tries, sum(map(cell_draws, self.samplers)) / max(cells, 1))
 
 
-def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason) -> Choice:
+def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason, *, whole: bool) -> Choice:
     from holdfast.samplers.levels_gaussian import SequentialGaussian
 
     if 2 in shape.axes:
-        return Choice(_mirror(shape.axes, target.sigma_squared), reason)
-    return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared), reason, shape, target)
+        return Choice(_mirror(shape.axes, target.sigma_squared, whole=whole), reason)
+    return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared, whole=whole), reason, shape, target)
 
 
-def _mirror(axes: tuple[int, ...], sigma_squared: Fraction) -> BlockSampler:
+def _mirror(axes: tuple[int, ...], sigma_squared: Fraction, *, whole: bool) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:
         return Mirrored(IndependentCells(DiscreteGaussian(beneath.sigma_squared), 1), axes)
-    return Mirrored(choose(OneSum(others[0]) if len(others) == 1 else Grid(others), beneath).noise, axes)
+    left = OneSum(others[0]) if len(others) == 1 else Grid(others)
+    return Mirrored((choose(left, beneath) if whole else _sequential(left, Sequential(beneath))).noise, axes)
 
 
 def _sign(sampler: BlockSampler, shape: OneSum) -> BlockSampler:

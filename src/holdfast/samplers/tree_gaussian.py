@@ -13,11 +13,12 @@ only along that axis w / W need not be a quotient of integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.trees import Tree
 from holdfast.samplers.level_sequence import LevelSequence, Stage, Weights
-from holdfast.samplers.sequence_gaussian import CHUNK_PAIRS, LEAST_CELL_VARIANCE, MOST_SIZE, STEP_BAND, SequenceGaussian, check_reach
+from holdfast.samplers.sequence_gaussian import SequenceGaussian, check_reach
 
 Ints = NDArray[np.int64]
 LARGEST_INTEGERS = 1 << 31
@@ -36,9 +37,11 @@ class TreeGaussian(SequenceGaussian):
     """Gaussian noise on units times axes, with weights for levels and margins.
 
     Law:         see the module's text.
-    Given:       `tree`: the units, None for a single one. `axes`: the lengths of the plain axes, each 2 or more. `kept`: for every level
-                 from 0 to G the masks of the margins kept there (bit k for axis k), closed under subsets and under going up. `weights`:
-                 lambda by (level, mask), not negative; positive at the leaves for every margin that is free there.
+    Given:       `tree`: the units, None for a single one. `axes`: the lengths of the axes, each 2 or more. `chains`: how many of the axes,
+                 in order, make each tree of axes; alone if left out. `kept`: for every level from 0 to G the masks of the margins kept
+                 there (bit k for axis k), closed under subsets and under going up. `weights`: lambda by (level, mask), not negative;
+                 positive at the leaves for every margin that is free there. Of a tree of axes margins have the first ones, or none: other
+                 masks are passed over.
     Guarantees:  those of SequenceGaussian. Cells in C order: leaf, then axes.
     Reference:   [theory R9], [theory R15], [theory R16].
     """
@@ -52,33 +55,26 @@ class TreeGaussian(SequenceGaussian):
         axes: tuple[int, ...],
         kept: tuple[frozenset[int], ...],
         weights: Mapping[tuple[int, int], Fraction],
-        *,
-        band: float | None = None,
-        chunk_pairs: int = CHUNK_PAIRS,
+        chains: tuple[int, ...] | None = None,
+        **others: Any,
     ) -> None:
         self.tree, self.axes, self.kept = tree, tuple(axes), tuple(kept)
+        self.chains = (1,) * len(self.axes) if chains is None else chains
         self.levels = 0 if tree is None else tree.depth
         self.leaves = 1 if tree is None else tree.places
-        self.masks = sorted(range(1 << len(self.axes)), key=lambda mask: (mask.bit_count(), mask))
+        self.masks = sorted(self._vectors, key=lambda mask: (mask.bit_count(), mask))
         self.weights = {key: Fraction(value) for key, value in weights.items() if value}
         self._check()
         # A cell of a margin S of any unit is a linear form of the noise, whose variance in the continuous law is at most this.
         proxy = sum((self.leaves / self.weights[self.levels, mask] for mask in self.masks if mask not in self.kept[-1]), Fraction(0))
         cells, unit_cells = self.leaves * math.prod(self.axes), math.prod(self.axes)
         self._largest = min(LARGEST_INTEGERS, (1 << 59) // (unit_cells * check_reach(cells, len(self.axes), unit_cells, proxy)))
-        super().__init__(LevelSequence(*self._trees_and_stages()), Fraction(1), chunk_pairs=chunk_pairs)
+        sequence = LevelSequence(*self._trees_and_stages())
+        error = 0.0
+        if not sequence.is_exact and self.tree is not None:
+            error = 4 * (max(max(counts) for counts in self.tree.children[:-1]) + 8) * 2.0**-53
+        super().__init__(sequence, Fraction(1), error=error, **others)
         check_reach(cells, len(self.axes), self.sequence.largest_scale, proxy)
-        least = float(self.sequence.variance_floors[0].min(initial=1.0))
-        if least < LEAST_CELL_VARIANCE:
-            raise InvalidParameter(
-                "These weights leave a cell noise of a variance below 1/256, nearly all of it zero. Use a smaller budget, or "
-                "spread it over more levels."
-            )
-        if not self.sequence.is_exact:
-            e = (max(max(counts) for counts in self.tree.children[:-1]) + 8) * 2.0**-53 if self.tree is not None else 0.0
-            self.error = 4 * e
-            self.band = max(STEP_BAND, 2 * (390 * e + 2.0**-50 + 5 * (130 * e + 4 * e * MOST_SIZE + 2.0**-50) / math.sqrt(least)))
-        self.band = self.band if band is None else band
 
     def _check(self) -> None:
         if min(self.axes, default=2) < 2:
@@ -86,13 +82,13 @@ class TreeGaussian(SequenceGaussian):
         if len(self.kept) != self.levels + 1:
             raise InvalidParameter(f"Kept margins are listed for {self.levels + 1} levels. Got {len(self.kept)}.")
         for level, family in enumerate(self.kept):
-            closed = all(sub in family for mask in family for sub in _submasks(mask))
+            closed = all(sub in family for mask in family for sub in self.masks if sub & mask == sub)
             if not closed or (level and not family <= self.kept[level - 1]):
                 raise InvalidParameter("Kept margins are closed under subsets, and what is kept at a level is kept above it.")
         for mask in self.masks:
             if mask not in self.kept[-1] and self.weights.get((self.levels, mask), 0) <= 0:
                 raise InvalidParameter("Every margin that is free at the leaves needs a positive weight there.")
-        if len(self.kept[-1]) == len(self.masks):
+        if self.kept[-1].issuperset(self.masks):
             raise InvalidParameter("Everything is kept: nothing is left to draw.")
         if any(value < 0 for value in self.weights.values()):
             raise InvalidParameter("Weights are not negative.")
@@ -100,21 +96,34 @@ class TreeGaussian(SequenceGaussian):
     def __repr__(self) -> str:
         return f"TreeGaussian({self.leaves} leaves on {self.levels + 1} levels, axes {self.axes})"
 
+    @cached_property
+    def _vectors(self) -> dict[int, tuple[int, ...]]:
+        """The masks of the margins, each with its level on every tree of axes."""
+        found: dict[int, tuple[int, ...]] = {0: ()}
+        begin = 0
+        for length in self.chains:
+            own = [(((1 << level) - 1) << begin, level) for level in range(length + 1)]
+            found = {mask | more: (*vector, level) for mask, vector in found.items() for more, level in own}
+            begin += length
+        return found
+
     def _trees_and_stages(self) -> tuple[tuple[Tree, ...], list[Stage]]:
         """Level after level from the root, small margins before large ones."""
-        above = () if self.tree is None else (self.tree,)
-        plain = [Weights(np.ones(n, dtype=np.int64), np.array([0, n])) for n in self.axes]
+        above, ends = () if self.tree is None else (self.tree,), np.cumsum((0, *self.chains)).tolist()
+        evens = [_even_tree(self.axes[begin:end]) for begin, end in pairwise(ends)]
+        plain = [[Weights(np.ones(t.units(level), dtype=np.int64), t.starts(level - 1)) for level in range(1, t.depth + 1)] for t in evens]
         stages = []
         for level, mask in product(range(self.levels + 1), self.masks):
             if mask in self.kept[level]:
                 continue
-            vector = (*[level][: len(above)], *(mask >> k & 1 for k in range(len(self.axes))))
-            own = [k for k in range(len(self.axes)) if mask >> k & 1]
-            axes, weights = tuple(k + len(above) for k in own), tuple(plain[k] for k in own)
+            inside = self._vectors[mask]
+            vector, own = (*[level][: len(above)], *inside), [k for k, finest in enumerate(inside) if finest]
+            axes, weights = tuple(k + len(above) for k in own), tuple(plain[k][inside[k] - 1] for k in own)
             if level == 0:
                 stages.append(Stage(vector, axes, _fraction(self._exact[0][mask][0]), weights))
                 continue
             among, base = self._among(level, mask)
+            assert among.is_exact or level < self.levels, "cells are written in the order of the last stage's walk"
             in_order = ((0, *axes), (among, *weights)) if among.is_exact else ((*axes, 0), (*weights, among))
             stages.append(Stage(vector, in_order[0], base, in_order[1]))
         if self.tree is None and not self.axes:  # one number, which is its own single child
@@ -122,7 +131,7 @@ class TreeGaussian(SequenceGaussian):
                 replace(stages[0], vector=(0,)),
                 Stage((1,), (0,), Fraction(1), (Weights(np.ones(1, dtype=np.int64), np.array([0, 1])),)),
             ]
-        return (*above, *map(Tree.plain, self.axes)), stages
+        return (*above, *evens), stages
 
     def _among(self, level: int, mask: int) -> tuple[Weights, Fraction]:
         """(weights of the units of a level among their siblings, what they are multiples of)."""
@@ -149,7 +158,7 @@ class TreeGaussian(SequenceGaussian):
             assert self.tree is not None
             below = found[-1][0]
             counts = np.array(self.tree.children[level], dtype=np.int64)
-            if level == self.levels - 1:
+            if len(found[-1][1]) == 1:
                 distinct, of = np.unique(counts, return_inverse=True)
                 found.append((of.astype(np.int64), [(0,) * int(n) for n in distinct]))
                 continue
@@ -182,13 +191,9 @@ class TreeGaussian(SequenceGaussian):
         return found[::-1]
 
 
-def _submasks(mask: int) -> Iterator[int]:
-    sub = mask
-    while True:
-        yield sub
-        if sub == 0:
-            return
-        sub = (sub - 1) & mask
+def _even_tree(lengths: Sequence[int]) -> Tree:
+    """The tree whose units are divided into so many, level by level."""
+    return Tree(tuple((length,) * math.prod(lengths[:level]) for level, length in enumerate(lengths)))
 
 
 def _rational(value: Fraction) -> fmpq:

@@ -206,16 +206,37 @@ class CellKeyColumn(CountColumn):
     _advice = _KEY_ADVICE
 
 
-def record_key_sql(kind: Any, column: str, name: str, source: str) -> str:
-    """SQL for the record keys in `column`, whose Arrow type is `kind`: a 32-bit integer, or NULL where no valid key stands."""
+def record_key_sql(
+    kind: Any, column: str, name: str, source: str, *, size: int = KEY_LIMIT, digits: int | None = None, advice: str = _KEY_ADVICE
+) -> str:
+    """SQL for the record keys in `column`, whose Arrow type is `kind`, as UBIGINT below `size`, or NULL where no valid key stands.
+
+    With `digits` keys are decimals of so many digits. They are exact only as text or as Arrow decimals: a float has lost what was written,
+    and is refused.
+    """
     import pyarrow as pa
 
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    text = f"{column}::VARCHAR"
+    if digits is not None:
+        if not (_is_text(value) or pa.types.is_decimal(value)):
+            raise InvalidCount(
+                f"Decimal keys must be text or exact decimals. Column {name!r} of {source} has type {kind}. Write them as text, or as "
+                f"whole numbers over 10^{digits} with another key space."
+            )
+        # Zeros that an Arrow decimal of larger scale adds at the end are no more digits.
+        part = f"regexp_extract({text}, '^0?\\.([0-9]{{1,{digits}}})0*$', 1)"
+        return (
+            f"CASE WHEN regexp_full_match({text}, '0?\\.[0-9]{{1,{digits}}}0*') THEN rpad({part}, {digits}, '0')::UBIGINT "
+            f"WHEN {text} = '0' THEN 0::UBIGINT END"
+        )
     if _is_text(value):
-        return f"CASE WHEN regexp_full_match({column}::VARCHAR, '0|[1-9][0-9]*') THEN TRY_CAST({column}::VARCHAR AS UINTEGER) END"
-    if not (pa.types.is_integer(value) or pa.types.is_null(value) or (_is_whole_decimal(value) and value.bit_width <= 128)):
-        raise InvalidCount(f"Record keys must be whole numbers. Column {name!r} of {source} has type {kind}. {_KEY_ADVICE}")
-    return f"TRY_CAST({column} AS UINTEGER)"
+        key = f"CASE WHEN regexp_full_match({text}, '0|[1-9][0-9]*') THEN TRY_CAST({text} AS UBIGINT) END"
+    elif pa.types.is_integer(value) or pa.types.is_null(value) or (_is_whole_decimal(value) and value.bit_width <= 128):
+        key = f"TRY_CAST({column} AS UBIGINT)"
+    else:
+        raise InvalidCount(f"Record keys must be whole numbers. Column {name!r} of {source} has type {kind}. {advice}")
+    return f"CASE WHEN {key} < {size} THEN {key} END"  # 2^64 is no UBIGINT, and compares as what it is
 
 
 def invalid_record_key(name: str, row: int, source: str) -> InvalidCount:

@@ -51,7 +51,7 @@ ONLY_SIGNED = (
     "release.date",
     "release.office",
     "release.approver",
-    "release.private",
+    "release.test_key",
     "release.ledger",
     "release.grant",
     "release.disjoint",

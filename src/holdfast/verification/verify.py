@@ -199,7 +199,7 @@ def _say_verified(
         cells=card.table.cells,
         totals=len(again.kept_rows),
         files=len(card.files),
-        private=card.release.private,
+        private=not card.release.test_key,
         signed_by=None if signer is None else key,
         unchecked_key=key if signer is None else None,
         official_totals=number,
@@ -390,7 +390,7 @@ def _view_problems(place: Path, again: Publication) -> Iterator[str]:
         return
     said = _view_info(place, card)
     assert said is not None
-    view = made_again(said, again.plan, again.table, card.release.id, card.release.private)
+    view = made_again(said, again.plan, again.table, card.release.id, not card.release.test_key)
     if view is None:
         yield NO_VIEW
         return

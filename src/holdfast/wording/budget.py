@@ -354,7 +354,10 @@ def recorded_sentence(entry: str | None) -> str:
 
 
 def budget_warnings(guarantee: Guarantee) -> tuple[WarningInfo, ...]:
-    """Return the warning about a budget that protects little, if it does."""
+    """Return the warning about a budget that protects little, if it does, or about noise by cell keys, which has no budget."""
+    if (noise := guarantee.keyed) is not None:
+        text = Sentences()("warnings.keyed", lowest=noise.lowest, highest=noise.highest)
+        return (WarningInfo(kind="no-guarantee", text=text),)
     said = weak_sentence(guarantee)
     return () if said is None else (WarningInfo(kind="weak-budget", text=said),)
 
@@ -378,11 +381,11 @@ def sample_warnings(facts: Facts) -> tuple[WarningInfo, ...]:
     return (WarningInfo(kind="truncated", text=Sentences()("warnings.truncated", protected=facts.protect, count=facts.max_records or 1)),)
 
 
-def key_warnings(private: bool) -> tuple[WarningInfo, ...]:
+def key_warnings(test_key: bool) -> tuple[WarningInfo, ...]:
     """Return the warning about a test key, if the key is one."""
     say = Sentences()
     text = f"{say('page.not_private')}. {say('page.not_private_why')}"
-    return () if private else (WarningInfo(kind="test-key", text=text),)
+    return (WarningInfo(kind="test-key", text=text),) if test_key else ()
 
 
 def limit_warnings(guarantee: Guarantee, recorded: bool, limited: bool) -> tuple[WarningInfo, ...]:

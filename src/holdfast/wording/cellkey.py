@@ -15,17 +15,14 @@ from holdfast.display import count_of
 from holdfast.exact.formatting import FLOAT_DIGITS, format_exact, format_short, format_up
 from holdfast.privacy.guarantee import KeyedNoise
 from holdfast.wording.cellkey_losses import (
+    NO_GUARANTEE,
     ONE_ANSWER,
-    limits_sentence,
-    plateau_sentences,
-    scope_sentence,
-    zero_sentences,
+    counts_text,
+    table_sentences,
+    value_sentences,
     zero_shown_sentence,
 )
 
-NO_GUARANTEE = (
-    "The cell key method gives no differential privacy guarantee for what is published together: its noise is fixed by the records."
-)
 SAME_NOISE = (
     "With the same secret, rule for keys and perturbation table the same records have the same noise in every table and on every day: "
     "asking again tells nothing new."
@@ -47,12 +44,6 @@ OTHER_NOISE_ALLOWED = (
 )
 KEYS_TAKE_OFF = "Whoever has the record keys, or the secret that they are made from, can take the noise off."
 NOT_ADDITIVE = "Tables need not add up: every cell has the noise of its own records, totals included."
-
-
-def meaning_sentences(losses: Losses, with_zeros: Losses | None) -> list[str]:
-    """What the (epsilon, delta) of a perturbation table means and what not; `with_zeros`: where empty cells stay empty."""
-    zeros = [] if with_zeros is None else zero_sentences(with_zeros)
-    return [scope_sentence(losses), *plateau_sentences(losses), *zeros, limits_sentence(losses), NO_GUARANTEE]
 
 
 def keyed_info(noise: KeyedNoise | None) -> KeyedInfo | None:
@@ -77,6 +68,7 @@ def keyed_sentences(noise: KeyedNoise) -> list[str]:
     return [
         NO_GUARANTEE,
         noise_sentence(noise),
+        *value_sentences(noise.least_result, noise.lowest_result),
         *([WEIGHTED] if noise.weighted else []),
         told,
         *([] if noise.zero_delta is None else [zero_shown_sentence(noise.zero_delta)]),
@@ -106,26 +98,31 @@ def _bound(value: Fraction | float) -> str:
 def check_sentences(check: Check) -> list[str]:
     """What a check says: first that the table of a design misses its target."""
     missed = [] if check.missed is None else [missed_sentence(check.missed)]
-    return [*missed, *meaning_sentences(check.losses, check.with_zeros)]
+    return [*missed, *table_sentences(check.table)]
 
 
 def check_screen(check: Check) -> str:
     """The main figures of a check for a terminal."""
-    table, losses, zero_delta = check.table, check.losses, check.zero_delta
-    plateau = _bound(losses.plateau_bounds.upper)
+    made = check.figures
     lines = [
-        f"Table      counts {table.first} to {table.last}{' and above' if table.repeat else ''}, {table.key_size} keys; "
-        f"published values from {table.lowest_result}",
-        f"Worst pair counts {check.worst} and {check.worst + 1}",
-        f"Plateau    delta = {plateau} from epsilon = {_bound(losses.plateau_epsilon)} on: no epsilon gets below it",
+        f"Table      counts {made.first} to {made.last}{' and above' if made.repeat else ''}, {made.key_size} keys; "
+        f"published values from {made.lowest_result}",
+        f"Worst pair {_worst_text(check.losses)}: no epsilon gets below it",
     ]
-    if zero_delta is not None:
-        lines.append(f"Zeros      delta = {_bound(zero_delta)} between counts 0 and 1, whatever epsilon")
+    if check.above_zero is not None and check.losses.worst.at_least == 0:
+        lines.append(f"From 1 on  {_worst_text(check.above_zero)}")
     lines += [f"  {_row_line(row)}" for row in check.rows[:12]]
     if len(check.rows) > 12:
         lines.append(f"  and {count_of(len(check.rows) - 12, 'more row')}")
     lines += [f"Keys       {size.key_size:>5}: {key_size_text(size)}" for size in check.key_sizes]
     return "\n".join([*lines, *(f"- {sentence}" for sentence in check_sentences(check))])
+
+
+def _worst_text(losses: Losses) -> str:
+    worst = losses.worst.at_least
+    return (
+        f"counts {worst} and {worst + 1}: delta = {_bound(losses.plateau_bounds.upper)} from epsilon = {_bound(losses.plateau_epsilon)} on"
+    )
 
 
 def _row_line(row: RowFigures) -> str:
@@ -136,7 +133,9 @@ def key_size_text(size: SizeFigures) -> str:
     """What rounding to so many keys does."""
     if size.lost:
         return f"too few, {count_of(size.lost, 'noise value')} would be lost"
-    return f"plateau delta = {_bound(size.plateau)} from epsilon = {_bound(size.plateau_epsilon)} on"
+    losses = size.losses
+    plateau = f"delta = {_bound(losses.plateau_bounds.upper)} from epsilon = {_bound(losses.plateau_epsilon)} on"
+    return f"{counts_text(losses)}, {plateau}"
 
 
 def gap_sentence(fine: str, coarse: str, cells: int, unequal: int, largest: int, mean: Fraction) -> str:
@@ -209,6 +208,8 @@ def missed_sentence(missed: Missed) -> str:
 
 def design_screen(made: DesignCheck) -> str:
     """A design: the request and the result."""
+    first = made.check.figures.first
+    small = "rows of largest entropy, with no such promise" if first < made.D else "no rows: cells with such counts are refused"
     lines = [
         f"Asked      epsilon = {made.epsilon}, delta = {made.delta}",
         f"Noise      from -{made.D} to {made.D}, variance {made.variance:.9g}, for counts of at least {made.D}",
@@ -218,11 +219,8 @@ def design_screen(made: DesignCheck) -> str:
         f"Best gamma {_other_text(made.best)}",
         f"Smallest D {_other_text(made.smallest)}",
         f"Laplace    {_other_text(made.laplace)}",
+        *([f"Small      counts 1 to {made.D - 1} have {small}"] if made.D > 1 else []),
     ]
-    if made.D > 1:
-        lines.append(
-            f"Small      no rows for counts 1 to {made.D - 1}: cells with such counts are refused (design_rows in Python makes rows)"
-        )
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.table import PerturbationTable
 from holdfast.chains.assessment import Assessment
 from holdfast.errors import InvalidParameter
 from holdfast.exact.parameters import Exact
@@ -17,7 +18,7 @@ from holdfast.exposure.cells import Exposure
 from holdfast.exposure.facts import JointFacts, ReleaseExposure
 from holdfast.exposure.joint import JointExposure
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.wording.cellkey_losses import losses_paragraph
+from holdfast.wording.cellkey_losses import losses_sentences, table_sentences
 from holdfast.wording.exposure import exposed_sentences
 from holdfast.wording.guarantee import guarantee_paragraph
 from holdfast.wording.joint import joint_sentences, release_sentences
@@ -46,7 +47,8 @@ def find_kind(thing: Any) -> Described | None:
 
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
-    Losses: losses_paragraph,
+    Losses: lambda losses: " ".join(losses_sentences(losses)),
+    PerturbationTable: lambda table: " ".join(table_sentences(table)),
     Assessment: assessment_sentences,
     Exposure: lambda exposure: exposed_sentences(exposure.facts()),
     JointExposure: lambda joint: " ".join(joint_sentences(joint.facts)),
@@ -56,8 +58,8 @@ _KNOWN: dict[type, Callable[[Any], str]] = {
 
 
 def describe(thing: Any, *, delta: Exact | None = None) -> str:
-    """A guarantee, an exposure, the assessment of a chain or cell key losses in words; with `holdfast.research` also a guarantee about a
-    subspace, a composition of promises, or a corrected table.
+    """A guarantee, an exposure, the assessment of a chain, a perturbation table or its losses in words; with `holdfast.research` also a
+    guarantee about a subspace, a composition of promises, or a corrected table.
 
     Given:  anything that has a guarantee, such as a plan, a release or a law, is described by it. delta: at which a zCDP promise is also
             stated as (epsilon, delta), by default 1e-10; for promises only.

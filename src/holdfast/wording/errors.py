@@ -8,6 +8,7 @@ from holdfast.channels.layout import LevelError
 from holdfast.display import count_of
 from holdfast.exact.formatting import format_deviation, format_number, round_figure
 from holdfast.mechanisms.registry import MECHANISMS
+from holdfast.wording.figures import NIL, is_nil
 
 
 def is_unbiased(mechanism: str) -> bool:
@@ -28,6 +29,7 @@ def leaves_cells_out(mechanism: str) -> bool:
 _BASES = {
     "exact": "exact",
     "upper bound": "proved upper bounds",
+    "approximate": "approximate: those of continuous noise of the same form",
     "estimated": "estimated from draws of the public law",
     "not estimated": "not estimated",
     "unknown": "not known",
@@ -47,7 +49,7 @@ def error_sentences(
 ) -> str:
     """From the standard deviations of the cells' noise; None where none is added, where it depends on the data, or where it was not
     estimated. `noun`: what is released; `rounded`: after it was brought to a grid; `kept`: whether there are kept totals; `rough`: of an
-    estimate with two digits.
+    estimate with few digits.
     """
     exact = " Kept totals have no error." if kept else ""
     if basis == "estimated" and not largest:
@@ -67,10 +69,12 @@ def error_sentences(
     cells = count_of(f"{not_estimated:,}", "cell")
     missing = f" It was not estimated for {cells}, because draws of such noise take too long." if not_estimated else ""
     is_bound = basis == "upper bound"
-    most = "at most " if is_bound else "about " if rough else ""
+    most = "at most " if is_bound else "about " if rough or basis == "approximate" else ""
     low, middle, high = (format_number(round_figure(value, 3, is_bound=is_bound)) for value in (smallest, median, largest))
     what, apart = ("noise", " Rounding the answers to the grid is not noise, and not counted here.") if rounded else ("error", "")
-    if median:
+    if is_nil(largest, noun):
+        size = f"below {NIL}"
+    elif median:
         size = f"{most}{middle} for a typical cell{f' ({low} to {high})' if smallest != largest else ''}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
         size = f"0 for half of the cells or more, and {'' if is_bound else 'up to '}{most}{high} for the others"
@@ -80,15 +84,16 @@ def error_sentences(
 
 def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     """How the standard deviations were found, and one standard error of an estimate."""
-    off = f", standard error {float(f'{100 * error:.1g}'):g} %" if basis == "estimated" and 0 < error < 1 else ""
+    off = f", standard error {round_figure(100 * error, 2, is_bound=True):g} %" if basis == "estimated" and 0 < error < 1 else ""
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 
-def level_lines(levels: Sequence[LevelError]) -> Iterator[str]:
-    """A small table: a proved bound of the standard deviation of every level and margin."""
+def level_lines(levels: Sequence[LevelError], basis: str) -> Iterator[str]:
+    """A small table: a bound of the standard deviation of every level and margin, proved or not."""
     if not levels:
         return
-    rows = [("level", "margin", "units", "standard deviation, at most"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    most = "at most" if basis == "upper bound" else "about"
+    rows = [("level", "margin", "units", f"standard deviation, {most}"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"

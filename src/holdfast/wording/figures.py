@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from holdfast.exact.formatting import format_percent, format_published, format_three, format_tick, format_up
+from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_three, format_tick, format_up
 from holdfast.wording.catalogue import Sentences
 
 TOTAL = "whole table"
@@ -33,6 +33,22 @@ def level_by_margin(say: Sentences, level: str, margin: str | None) -> str:
 def between(say: Sentences, low: str, high: str) -> str:
     """12 to 40; one number where they are alike."""
     return low if low == high else say("figures.between", low=low, high=high)
+
+
+NIL = 0.01
+"""A standard deviation of counts below this is next to none: by Chebyshev's inequality 9,999 of 10,000 such counts are as they were."""
+
+
+def is_nil(value: float, noun: str) -> bool:
+    """Whether a standard deviation is so small that it is not shown as a number; those of answers depend on their grid."""
+    return noun == "count" and 0 < value < NIL
+
+
+def deviation_text(say: Sentences, value: float | None, noun: str, *, is_bound: bool = False) -> str:
+    """A standard deviation: "7.2", "exact", "below 0.01", "not known"."""
+    if not value:
+        return say("page.not_known" if value is None else "page.exact")
+    return say("page.nil", limit=str(NIL)) if is_nil(value, noun) else format_deviation(value, is_bound=is_bound)
 
 
 class _Spread(Protocol):

@@ -28,6 +28,7 @@ from holdfast.wording.budget import (
 )
 from holdfast.wording.cellkey import keyed_info, keyed_sentences
 from holdfast.wording.exposure import columns_sentence, named_sentences, zeros_source
+from holdfast.wording.gaussian import law_info, price_sentences
 from holdfast.wording.samplers import chain_error_sentences
 
 _BASES = {
@@ -132,6 +133,7 @@ def guarantee_info(guarantee: Guarantee) -> GuaranteeInfo:
         status_note="" if guarantee.eta is None else chain_error_sentences(guarantee),
         chains=tuple(map(_chain_info, guarantee.chains)),
         conditioning=conditioning_info(guarantee),
+        law=law_info(guarantee),
         answers=None if guarantee.answers is None else answers_info(guarantee),
         keyed=None if guarantee.keyed is None else keyed_info(guarantee.keyed),
         per_distance=CostInfo.of(guarantee.per_distance()),
@@ -233,6 +235,7 @@ def guarantee_sentences(guarantee: Guarantee, delta: Exact | None = None, *, who
         _promise(guarantee, lead),
         budget_why(guarantee),
         *conditioning_sentences(guarantee, lead),
+        *price_sentences(guarantee),
         *_not_protected(guarantee, whole),
         *_status(guarantee),
         FAIR_BITS,

@@ -12,6 +12,7 @@ from holdfast.exact.formatting import format_digits
 METHODS = {
     "kept": "Kept totals are published as they are: there is no error.",
     "lattice sum": "The ends are computed from the public law of the noise, with proved bounds.",
+    "near lattice law": "The ends are computed from the lattice law, at a level that is higher by how far the sequential law is from it.",
     "sub-Gaussian": "The ends come from a bound that holds for every Gaussian noise, and are wider than need be.",
     "convolution": "The ends are computed from the public law of the noise.",
     "simulated": "The ends come from draws of the public law of the noise: with probability {doubt:.6f} these mislead, and the true number "

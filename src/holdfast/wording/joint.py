@@ -31,7 +31,8 @@ _REASONS = {
     ),
 }
 
-GIVE_VALUES = "A plan or release reads them from the folders of the earlier releases: --with FOLDER (in Python beside=)."
+GIVE_VALUES = "The folders of the earlier releases have the values of their totals: name them by --with FOLDER (in Python beside=)."
+"""For a plan: a card has no commands."""
 
 
 def why_not_sentence(why_not: WhyNot) -> str:
@@ -86,11 +87,10 @@ def _rest(facts: JointFacts) -> list[str]:
     if facts.contradicting:
         names = join_names(quote_names(facts.contradicting))
         out.append(f"The published values of {names} contradict those of the others and were left out: were the data revised in between?")
-    how = [GIVE_VALUES] if set(facts.values_missing) & set(facts.releases[:-1]) else []  # the last one's own come with its draw
     if facts.values_missing and facts.pinned is None:
-        out += ["Which cells the published values expose was not computed: the values were not given.", *how]
+        out.append("Which cells the published values expose was not computed: the values were not given.")
     elif facts.values_missing:
-        out += [f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed.", *how]
+        out.append(f"Not all values of {join_names(quote_names(facts.values_missing))} were given: more cells may be exposed.")
     if facts.of_answers:
         out.append("They were taken as the same answers; answers to different questions do not fix one another.")
     if facts.crossed:

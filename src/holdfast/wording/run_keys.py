@@ -140,6 +140,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "rho": 'The budget, exact: a text, such as "1/10".',
         "sigma_squared": "The variance of the noise, in place of a budget.",
         "calibration": "How the variance is found from epsilon and delta.",
+        "law": "Gaussian noise by the lattice law, by the sequential law, or whichever has the least noise for the budget (auto).",
         "levels": "Shares of rho for levels and margins, which add up to one.",
         "lower": 'Bounds of cells from below: a number, a list, a public column or "none".',
         "upper": 'Bounds of cells from above: a number, a list, a public column or "none".',

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.display import count_of, shorten
-from holdfast.wording.cellkey import NO_GUARANTEE
+from holdfast.wording.cellkey_losses import NO_GUARANTEE
 
 UNSIGNED = (
     "Not signed. Fields that cannot be recomputed, such as names, labels, date and ledger entry, could have been changed: only a signature "

@@ -177,11 +177,19 @@ class Levels(Shape):
         table = values.reshape(-1, *self.axes)
         out = table.copy()
         for s, sign in _inclusion_exclusion(self.kept):
-            part = table
-            for axis, (tree, level) in enumerate(zip(self.trees, s, strict=True), start=1):
-                part = _means(part, axis, tree, level)
-            out = out - sign * part
+            out -= sign * self._means(table, s)
         return np.asarray(out.reshape(values.shape))
+
+    def _means(self, tables: Floats, s: LevelVector) -> Floats:
+        """Every value is replaced by the mean over its units at a level vector. Sums come before copies: what is worked on shrinks."""
+        out, given = tables, enumerate(zip(self.trees, s, strict=True), start=1)
+        coarse = [(axis, tree, level) for axis, (tree, level) in given if level < tree.depth]
+        for axis, tree, level in coarse:
+            sums = np.add.reduceat(out, tree.firsts(level), axis=axis)
+            out = sums / tree.sizes(level).reshape([-1 if k == axis else 1 for k in range(out.ndim)])
+        for axis, tree, level in coarse:
+            out = np.take(out, tree.unit_of(level), axis=axis)
+        return out
 
     def projection_diagonal(self) -> Floats:
         return self.projected_sums(self.depths).ravel()
@@ -221,17 +229,12 @@ class Levels(Shape):
 
         Given:  coefficients below 2^62 / 2^axes in size.
         """
-        out = np.ones(len(values), dtype=np.bool_)
-        for s in self.free():
-            part = values.reshape(-1, *self.axes)
-            for axis, (tree, level) in enumerate(zip(self.trees, s, strict=True), start=1):
-                first = tree.firsts(level)
-                part = np.take(part, first, axis=axis)
-                if level:
-                    begins = tree.starts(level - 1)
-                    part = part - np.take(part, np.repeat(begins[:-1], np.diff(begins)), axis=axis)
-            out &= ~part.reshape(len(values), -1).any(axis=1)
-        return out
+        part = values.reshape(-1, *self.axes)
+        for axis, tree in enumerate(self.trees, start=1):
+            part = _contrast_products(part, axis, tree)
+        free = np.array([not self.is_kept(s) for s in self.vectors()]).reshape([depth + 1 for depth in self.depths])
+        levels = [np.repeat(range(n + 1), [self._contrasts(k, level) for level in range(n + 1)]) for k, n in enumerate(self.depths)]
+        return np.asarray(~((part != 0) & free[np.ix_(*levels)]).reshape(len(values), -1).any(axis=1))
 
     def gram_schmidt_products(self, values: Floats) -> Floats:
         out = []
@@ -294,15 +297,15 @@ def _inclusion_exclusion(kept: tuple[LevelVector, ...]) -> list[tuple[LevelVecto
     return [(s, sign) for s, sign in signs.items() if sign]
 
 
-def _means(table: Floats, axis: int, tree: Tree, level: int) -> Floats:
-    """Along an axis every value is replaced by the mean over its unit of a level."""
-    if level == tree.depth:
-        return table
-    starts = tree.firsts(level)
-    sums = np.add.reduceat(table, starts, axis=axis)
-    shape = [1] * table.ndim
-    shape[axis] = -1
-    return np.take(sums / tree.sizes(level).reshape(shape), tree.unit_of(level), axis=axis)
+def _contrast_products(table: Ints, axis: int, tree: Tree) -> Ints:
+    """Along an axis the products with its contrasts, level after level."""
+    parts = [np.take(table, [0], axis=axis)]
+    for level in range(1, tree.depth + 1):
+        first, begins = tree.firsts(level), tree.starts(level - 1)
+        eldest = np.repeat(first[begins[:-1]], np.diff(begins))
+        others = first != eldest
+        parts.append(np.take(table, first[others], axis=axis) - np.take(table, eldest[others], axis=axis))
+    return np.concatenate(parts, axis=axis)
 
 
 def _gram_schmidt_products(table: Floats, axis: int, tree: Tree, level: int) -> Floats:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from holdfast.exact.formatting import format_deviation, format_percent, format_published
+from holdfast.exact.formatting import format_percent, format_published
 from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, dot, label, picture
 from holdfast.report.frame import tag
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import map_caption, map_text
+from holdfast.wording.figures import deviation_text, map_caption, map_text
 
 MARGIN, TALLEST = 4, 420
 Point = tuple[float, float]
@@ -37,12 +37,12 @@ def map_figure(say: Sentences, areas: AreasFacts, noun: str = "count") -> Figure
         end += KEY
         keys += [box(8, end - 9, 11, 11, fill="#fff", stroke=GREY, stroke_dasharray="1 1"), label(say("figures.map_missing"), 23, end)]
     svg = picture("map", title, text, end + 8, *shapes, *marks, *keys)
-    nothing, unknown = say("figures.nothing"), say("page.not_known")
+    nothing = say("figures.nothing")
     data = tuple(
         (
             area.name,
             nothing if area.value is None else format_published(area.value),
-            unknown if area.deviation is None else format_deviation(area.deviation),
+            deviation_text(say, area.deviation, noun),
         )
         for area in areas.areas
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from holdfast.exact.formatting import format_deviation, format_number, format_percent
+from holdfast.exact.formatting import format_number, format_percent
 from holdfast.report.figures.facts import LIMITS, SharesFacts, SpreadFacts
 from holdfast.report.figures.svg import (
     HALO,
@@ -31,7 +31,16 @@ from holdfast.report.figures.svg import (
 )
 from holdfast.report.frame import join, tag
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import class_text, error_text, level_by_margin, level_text, relative_header, relative_text, spread_text
+from holdfast.wording.figures import (
+    class_text,
+    deviation_text,
+    error_text,
+    level_by_margin,
+    level_text,
+    relative_header,
+    relative_text,
+    spread_text,
+)
 
 LEFT, TOP, ROW = 8, 6, 30
 END = WIDTH - 16
@@ -52,7 +61,7 @@ def error_figure(say: Sentences, kind: str, spreads: Sequence[SpreadFacts], basi
     svg = picture(name, title, text, base + 36, *axis_below(across, ticks, TOP, base, say("figures.sd_axis")), *rows)
     caption = say("figures.error_caption", basis=basis, **say.nouns(noun))
     header = tuple(say(f"figures.error_{column}") for column in ("name", "units", "smallest", "median", "largest"))
-    return Figure(name, title, svg, caption, text, header, tuple(_data(say, spread) for spread in spreads), say.language)
+    return Figure(name, title, svg, caption, text, header, tuple(_data(say, spread, noun) for spread in spreads), say.language)
 
 
 def _row(say: Sentences, spread: SpreadFacts, y: float, across: Place) -> list[Markup]:
@@ -70,12 +79,12 @@ def _row(say: Sentences, spread: SpreadFacts, y: float, across: Place) -> list[M
     return [*out, dot(across(spread.median), middle, 4.5, stroke="#fff", fill=MAIN if spread.largest else INK)]
 
 
-def _data(say: Sentences, spread: SpreadFacts) -> tuple[str, ...]:
+def _data(say: Sentences, spread: SpreadFacts, noun: str) -> tuple[str, ...]:
     figures = (spread.smallest, spread.median, spread.largest)
     return (
         level_by_margin(say, spread.name, spread.margin),
         format_number(spread.units),
-        *(say("page.not_known") if value is None else format_deviation(value) if value else say("page.exact") for value in figures),
+        *(deviation_text(say, value, noun) for value in figures),
     )
 
 

@@ -196,9 +196,42 @@ class NoiseLawFacts:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A row of the published table: labels or codes; its number as an exact decimal, None where there is none; the standard deviation,
+    None where it is not known; whether the kept totals reveal the true number.
+    """
+
+    codes: tuple[str, ...]
+    value: str | None
+    deviation: float | None
+    exposed: bool
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The first rows of a group, and how many it has. The whole table is a group without a name."""
+
+    name: str
+    rows: tuple[Row, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class RowsFacts:
+    """The first rows of a table of `cells` rows, and more of them in groups, which are the units of `level`."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    cells: int
+    groups: tuple[RowGroup, ...] = ()
+    level: str = ""
+
+
+@dataclass(frozen=True)
 class ReportFacts:
     """Everything that the figures of a report are drawn from; what a release does not have is left out."""
 
+    rows: RowsFacts | None = None
     levels: tuple[SpreadFacts, ...] = ()
     margins: tuple[SpreadFacts, ...] = ()
     relative: tuple[SharesFacts, ...] = ()

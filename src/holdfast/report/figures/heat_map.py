@@ -10,7 +10,7 @@ from holdfast.exact.formatting import format_deviation, format_percent, format_p
 from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, cut, label, picture, width_of
 from holdfast.wording.catalogue import Sentences
-from holdfast.wording.figures import has_deviations, heat_caption, heat_text, shade_text
+from holdfast.wording.figures import deviation_text, has_deviations, heat_caption, heat_text, shade_text
 
 TOP, HIGH, KEY = 34, 20, 16
 NAMES, NARROW, SHOWN, WELL = 110, 9.0, 34.0, 60.0
@@ -54,12 +54,12 @@ def heat_figure(say: Sentences, grid: GridFacts, noun: str = "count") -> Figure:
         ]
         end += KEY
     svg = picture("heat-map", title, text, end - 8, *pieces, *keys, width=width)
-    nothing, unknown = say("figures.nothing"), say("page.not_known")
+    nothing = say("figures.nothing")
     data = tuple(
         (
             f"{name}, {across}",
             nothing if value is None else format_published(value),
-            unknown if deviation is None else format_deviation(deviation),
+            deviation_text(say, deviation, noun),
         )
         for name, values, deviations in zip(grid.rows, grid.values, grid.deviations, strict=True)
         for across, value, deviation in zip(grid.columns, values, deviations, strict=True)

@@ -1,0 +1,79 @@
+"""Which law of Gaussian noise was taken, why, and what it costs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from holdfast.card.parts import LawInfo
+from holdfast.display import count_of
+from holdfast.exact.formatting import format_exact, format_number_up, format_short, format_three, format_up
+from holdfast.privacy.guarantee import GaussianLaw, Guarantee
+
+
+def law_info(guarantee: Guarantee) -> LawInfo | None:
+    """The law as a card has it; None for other noise, and for that of Markov chains."""
+    law = guarantee.law
+    if law is None:
+        return None
+    return LawInfo(
+        asked=law.asked,
+        name=law.name,
+        rho=format_exact(law.rho),
+        kappa=format_exact(law.kappa),
+        factor=format_exact(law.factor),
+        expected_tries=law.tries,
+        blocks=law.blocks,
+        size=law.size,
+        least_variance=None if law.least is None else float(law.least),
+        cells=law.cells,
+        text=" ".join(law_sentences(law)),
+    )
+
+
+def law_sentences(law: GaussianLaw) -> list[str]:
+    """Which law, why, what it costs, and what decides that."""
+    asked = ", as asked for" if law.asked == law.name else ""
+    if law.name == "sequential":
+        why = asked or ": by the lattice law, blocks would be drawn too often before one is kept"
+        return [f"Sequential law{why}.", _price(law), _decided(law), *_wider(law)]
+    if law.tries is None:
+        return [f"Lattice law{asked}."]
+    tries = f"at most {count_of(format_number_up(law.tries), 'try', 'tries')}"
+    return [f"Lattice law: {tries} expected until a block is kept.", *_wider(law)]
+
+
+def _price(law: GaussianLaw) -> str:
+    rho = format_short(law.rho)
+    return f"It costs 1 + kappa times the lattice law's rho = {rho} per unit of distance; kappa = {_up(law.kappa)}."
+
+
+def _decided(law: GaussianLaw) -> str:
+    assert law.least is not None
+    cells, number = count_of(f"{law.cells:,}", "cell"), format_three(float(law.least))
+    return f"What decides it: in a block of {law.size:,} cells, {cells} of variance {number}, the least, given those drawn before."
+
+
+def _wider(law: GaussianLaw) -> list[str]:
+    """Where the budget would buy less noise, if that could be drawn at no price."""
+    if law.name == "sequential" or law.factor == 1:
+        return []
+    return [
+        f"The variance is {_up(law.factor)} times what the budget allows, and the release costs less.",
+        "With less noise the sequential law would have to be taken, whose price leaves more noise.",
+    ]
+
+
+def _up(value: Fraction) -> str:
+    return format_up(value, 4)
+
+
+def price_sentences(guarantee: Guarantee) -> list[str]:
+    """What pages say of the price of the sequential law; nothing of the lattice law, which has none."""
+    law = guarantee.law
+    if law is None or law.name == "lattice":
+        return []
+    return [
+        f"Each cell is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
+        f"{_up(law.kappa)}.",
+        _decided(law),
+    ]

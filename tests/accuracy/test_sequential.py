@@ -1,0 +1,120 @@
+"""Intervals and pictures of the sequential law, against its probabilities by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.accuracy.cell_laws import cell_law
+from holdfast.accuracy.error_laws import NEAR, ErrorLaws, NearSum
+from holdfast.channels import Facts
+from holdfast.lattices.shapes import OneSum, Shape
+from holdfast.laws import Gaussian, Sequential
+from holdfast.publication.plan import Plan
+from holdfast.samplers.levels_gaussian import SequentialGaussian
+from holdfast.samplers.table import steps_of
+
+CASES = [((4,), "1"), ((4,), "3/10"), ((4,), "6/5"), ((3, 3), "1/3")]
+
+
+@cache
+def probabilities(axes: tuple[int, ...], sigma_squared: str) -> list[tuple[tuple[int, ...], float]]:
+    """(table, its probability under the sequential law): the product of the discrete Gaussians of its cells."""
+    sampler = SequentialGaussian(axes, Fraction(sigma_squared))
+    reach, free = math.ceil(6 * math.sqrt(float(Fraction(sigma_squared)))), math.prod(n - 1 for n in axes)
+    found = []
+    for inner in itertools.product(range(-reach, reach + 1), repeat=free):
+        table = np.array(inner).reshape([n - 1 for n in axes])
+        for axis in range(len(axes)):
+            table = np.concatenate([table, -table.sum(axis=axis, keepdims=True)], axis=axis)
+        found.append((tuple(table.ravel().tolist()), math.prod(step(*cell) for cell in sampler.centres(table.ravel().tolist()))))
+    return found
+
+
+@cache
+def step(value: int, centre: Fraction, variance: Fraction) -> float:
+    weights = {k: math.exp(-float((k - centre) ** 2 / (2 * variance))) for k in range(round(centre) - 40, round(centre) + 41)}
+    return weights.get(value, 0.0) / sum(weights.values())
+
+
+def plan_of(axes: tuple[int, ...], sigma_squared: str) -> Plan:
+    names = "ab"[: len(axes)]
+    universe = hf.Universe.product({name: [str(i) for i in range(n)] for name, n in zip(names, axes, strict=True)})
+    keep: list[Any] = [hf.total()] if len(axes) == 1 else [hf.margin("a"), hf.margin("b")]
+    return hf.plan(universe, keep, hf.GeneralizedGaussian(sigma_squared=sigma_squared, law="sequential"))
+
+
+@pytest.mark.parametrize(("axes", "sigma_squared"), CASES)
+def test_intervals_cover_as_often_as_they_say(axes: tuple[int, ...], sigma_squared: str) -> None:
+    plan, tables = plan_of(axes, sigma_squared), probabilities(axes, sigma_squared)
+    assert math.fsum(p for _, p in tables) == pytest.approx(1, abs=1e-6)
+    laws = ErrorLaws(plan.drawing)
+    for query in ([1, 0, 0, 0], [1, 1, 0, 0], [3, -1, 0, 0], [1, 0, 0, 1]):
+        cells, row = np.flatnonzero(query), np.array([a for a in query if a])
+        for level in (0.5, 0.9, 0.95, 0.99):
+            found = laws.of(cells, row).reach(1 - level)
+            inside = math.fsum(p for z, p in tables if abs(sum(a * z[i] for i, a in zip(cells, row, strict=True))) <= found.reach)
+            assert inside >= level - 1e-6, (query, level, found)
+            assert found.covered is None or inside >= found.covered - 1e-6
+    distance = steps_of(next(iter(plan.drawing.channel.shapes())), Gaussian(Fraction(sigma_squared))).total_variation
+    assert laws.of(np.array([0]), np.array([1])).reach(0.05).method == ("near lattice law" if distance <= NEAR else "simulated")
+
+
+@pytest.mark.parametrize(("axes", "sigma_squared"), CASES)
+def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None:
+    """Where nothing is near: the bound of steps that drift."""
+    plan, tables = plan_of(axes, sigma_squared), probabilities(axes, sigma_squared)
+    laws = ErrorLaws(plan.drawing)
+    cells = np.array([0, 1])
+    law = laws._near(laws.parts(cells, np.array([[1, 1]])), None)
+    assert isinstance(law, NearSum)
+    for level in (0.5, 0.9, 0.99, 0.9999):
+        found = law.reach(1 - level)
+        assert found.method == "sub-Gaussian"
+        assert math.fsum(p for z, p in tables if abs(z[0] + z[1]) <= found.reach) >= level - 1e-6
+
+
+@pytest.mark.parametrize(("shape", "sigma_squared"), [(OneSum(4), "1"), (OneSum(4), "6/5")])
+def test_pictures_are_off_by_no_more_than_they_say(shape: Shape, sigma_squared: str) -> None:
+    law = cell_law(Sequential(Gaussian(Fraction(sigma_squared)), Fraction(1, 10)), shape)
+    assert law is not None
+    half, axes = len(law.probabilities) // 2, shape.axes
+    for k in range(-half, half + 1):
+        exact = math.fsum(p for z, p in probabilities(axes, sigma_squared) for value in z if value == k) / shape.size
+        assert abs(exact - law.probabilities[half + k]) <= law.error + 1e-6
+    assert cell_law(Sequential(Gaussian(Fraction(1, 10)), Fraction(5)), shape) is None, "draws show it, where nothing is near"
+
+
+def test_ratios_have_the_same_room() -> None:
+    universe = hf.Universe.product({"a": [str(i) for i in range(6)]})
+    table = hf.Table(universe, np.array([40, 60, 80, 100, 120, 140]))
+    made = [
+        hf.release(table, [hf.total()], mechanism, key=hf.NoiseKey.for_tests(1), ledger=None)
+        for mechanism in (hf.GeneralizedGaussian(sigma_squared=s, law="sequential") for s in ("4", "3/10"))
+    ]
+    methods = [one.interval({"a": "0"}, 0.95, over={"a": "1"}).method for one in made]
+    assert methods == ["near lattice law", "simulated"]
+
+
+def test_standard_deviations_of_narrow_steps_are_said_to_be_approximate() -> None:
+    """A thousand cells and more are not followed by draws: the continuous form is near, and no bound."""
+    universe = hf.Universe.product({"a": [str(i) for i in range(40)], "b": [str(i) for i in range(40)]})
+    keep: list[Any] = [hf.margin("a"), hf.margin("b")]
+    narrow, wide = (hf.plan(universe, keep, hf.GeneralizedGaussian(sigma_squared=s, law="sequential")) for s in ("1/2", "4"))
+    assert narrow.expected_error.basis == "approximate"
+    assert narrow.expected_error.median == pytest.approx(math.sqrt(0.5) * 39 / 40, rel=1e-5)
+    assert "standard deviation is about 0.689" in str(narrow)
+    assert wide.expected_error.basis == "upper bound"
+    draws = (
+        hf.GeneralizedGaussian(sigma_squared="1/2", law="sequential")
+        .law(Facts.of(universe, keep).lattice)
+        .sample(40, hf.NoiseKey.for_tests(2))
+    )
+    assert float((draws.astype(np.float64) ** 2).mean()) ** 0.5 == pytest.approx(0.689, rel=0.03)
