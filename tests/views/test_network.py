@@ -114,8 +114,8 @@ def test_the_check_sees_a_table_that_is_not_the_nearest_and_totals_that_are_not_
     values = np.array([-2, 4, 5, 1])
     found = network.nearest_table(values, 1, nonnegative=True)
     prices = np.zeros(4, dtype=np.int64)
-    own, units = values[network._order], found[network._order]
-    circle = np.array([1, -1, -1, 1])[network._order]
+    own, units = values[network.order], found[network.order]
+    circle = np.array([1, -1, -1, 1])[network.order]
     right = [prices + np.array(steps) for steps in product(range(-6, 7), repeat=4)]
     assert any(network.is_nearest(units, one, own, 1, nonnegative=True) for one in right)
     assert not any(network.is_nearest(units + circle, one, own, 1, nonnegative=True) for one in right)

@@ -73,7 +73,7 @@ class ViewMaker:
         self.levels = tuple(level_partitions(facts.universe))
         margins = {names: unit for names, unit in margin_partitions(self.kept) if unit.max() < len(unit) - 1}
         self.groups: dict[Names, Ints] = margins | dict(self.levels)
-        """What biases are told for beside cells: kept margins, where they cross, and levels."""
+        """Cells that biases are given for together: by kept margins, where these cross, and by levels."""
         self._moves = moves = facts.moves
         root = np.full(len(facts.universe), -1, dtype=np.int64)
         self._has_free = any(shape.is_free for _, shape, _ in moves.blocks.used_shapes())

@@ -39,7 +39,7 @@ def cheapest_units(graph: Graph, arc: int, value: int, difference: int) -> int:
 
 
 @loop
-def missing(graph: Graph, values: Ints, supply: Ints, prices: Ints, node: int, price: int) -> int:
+def shortfall(graph: Graph, values: Ints, supply: Ints, prices: Ints, node: int, price: int) -> int:
     """What the arcs of a node lack of its supply at a price of it: it grows with the price."""
     out: int = supply[node]
     for k in range(graph.start[node], graph.start[node + 1]):
@@ -56,21 +56,21 @@ def settle_prices(graph: Graph, values: Ints, supply: Ints, prices: Ints, nodes:
     """For the first nodes, one after the other: the largest price at which the arcs lack nothing."""
     for node in range(nodes):
         price, reach = prices[node], np.int64(1)
-        if missing(graph, values, supply, prices, node, price) <= 0:
+        if shortfall(graph, values, supply, prices, node, price) <= 0:
             low = price
-            while reach < LONGEST_STEP and missing(graph, values, supply, prices, node, price + reach) <= 0:
+            while reach < LONGEST_STEP and shortfall(graph, values, supply, prices, node, price + reach) <= 0:
                 low, reach = price + reach, 2 * reach
             high = price + reach
         else:
             high = price
-            while reach < LONGEST_STEP and missing(graph, values, supply, prices, node, price - reach) > 0:
+            while reach < LONGEST_STEP and shortfall(graph, values, supply, prices, node, price - reach) > 0:
                 high, reach = price - reach, 2 * reach
             low = price - reach
         if reach >= LONGEST_STEP:
             continue
         while high - low > 1:
             middle = low + (high - low) // 2
-            if missing(graph, values, supply, prices, node, middle) <= 0:
+            if shortfall(graph, values, supply, prices, node, middle) <= 0:
                 low = middle
             else:
                 high = middle

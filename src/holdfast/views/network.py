@@ -51,7 +51,7 @@ def two_families(sets: csr_array, stated: Ints) -> Families:
 
     Given:       a row of 0 and 1 for each set; `stated`: a number for each, equal only for sets that are disjoint. Sets that are made of
                  smaller ones of one number say nothing more, and are left out.
-    Guarantees:  sets that cross are in different families; sets joined by an odd circle of crossings are told as `odd`.
+    Guarantees:  sets that cross are in different families; sets joined by an odd circle of crossings are in `odd`.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -92,8 +92,8 @@ class Network:
         """Given: for each cell its set in each family, or -1 for the ground."""
         self.cells = len(tail)
         # Cells in a public order, so that of equally good views none prefers the first places.
-        self._order = np.argsort(public_words(0, len(tail)), kind="stable")
-        ends = np.concatenate([tail[self._order], head[self._order]])
+        self.order = np.argsort(public_words(0, len(tail)), kind="stable")
+        ends = np.concatenate([tail[self.order], head[self.order]])
         _, first, place = np.unique(ends, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -107,7 +107,7 @@ class Network:
         """
         if base == 1 and not (nonnegative and (counts < 0).any()):
             return counts
-        values = counts[self._order]
+        values = counts[self.order]
         if int(np.abs(values).max()) > LARGEST_VALUE:
             raise RequestTooLarge("Counts beyond 2^50 under crossing totals have no view. Take the released counts as they are.")
         supply = self._carried(values)
@@ -117,7 +117,7 @@ class Network:
         if not self.is_nearest(units, prices, values, base, nonnegative=nonnegative):
             raise InvariantBroken("The view of a network is not the nearest one. This is a fault in Holdfast.")
         out = np.empty_like(counts)
-        out[self._order] = base * units
+        out[self.order] = base * units
         return out
 
     def is_nearest(self, units: Ints, prices: Ints, values: Ints, base: int, *, nonnegative: bool) -> bool:
