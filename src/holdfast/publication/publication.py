@@ -36,8 +36,7 @@ from holdfast.card.card import (
 from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
 from holdfast.channels.layout import LevelLayout
-from holdfast.display import html_table, shorten
-from holdfast.engines.local import Progress
+from holdfast.display import Watcher, html_table, shorten, step, watching
 from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
@@ -397,14 +396,15 @@ class Publication(Frames):
         simultaneous: bool = True,
         nonnegative: bool = False,
         method: Ask = "auto",
-        progress: Progress | None = None,
+        progress: Watcher | None = None,
     ) -> Intervals:
-        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
-        simultaneous=True all of them hold together with probability `level`, else each does for itself. `progress` is called with
-        (sums done, sums in all).
+        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`), over the
+        cells that meet a condition if one is given too. With simultaneous=True all of them hold together with probability `level`, else
+        each does for itself. `progress` is called with (name of a step, done, in all).
         """
-        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative, "progress": progress}
-        return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
+        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
+        with watching(progress):
+            return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
@@ -412,6 +412,7 @@ class Publication(Frames):
         """
         return simulated_errors(self.plan.drawing, n, key)
 
+    @step("Making counts for print")
     def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.
@@ -439,7 +440,15 @@ class Publication(Frames):
         booking = self.booking
         asked = (map, map_code, map_level)
         areas = None if all(part is None for part in asked) else map_request(*asked)
-        output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base, areas)
+        output = Output(
+            Path(folder),
+            (formats,) if isinstance(formats, str) else tuple(formats),
+            None if sign is None else Path(sign),
+            force,
+            formulas,
+            view_base,
+            areas,
+        )
         booking.check_unpublished()
         check_writable(output, self.plan, self.id)
         complete(booking, output, self)
@@ -498,7 +507,8 @@ def complete(booking: Booking, output: Output, release: Publication | Publicatio
         try:
             if not booking.is_staged:
                 assert release is not None
-                release.fill(temporary, output)
+                with step("Writing"):
+                    release.fill(temporary, output)
         except OSError as error:
             raise booking.output_failure(error, output) from None
         if not booking.is_staged:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from holdfast.card.card import Card
 from holdfast.card.parts import TableSet, ViewInfo, measure_of
 from holdfast.card.problems import other_version, problems
-from holdfast.display import printable, shorten
+from holdfast.display import printable, shorten, step
 from holdfast.errors import HoldfastError, InvalidParameter, VerificationFailed
 from holdfast.invariants.constraints import constraint_of
 from holdfast.invariants.rows import Kept, RowFamily, Rows, broken_identities, compile_rows
@@ -248,6 +248,7 @@ def _escape_messages() -> Iterator[None]:
         raise
 
 
+@step("Verifying")
 def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[Publication, Array | None]:
     """What `recompute` makes of a folder. VerificationFailed unless all agrees."""
     card = _read_card(place)
@@ -331,6 +332,7 @@ def _check_codes(frame: Any, codes: int, most: int) -> None:
                 raise ValueError("codes are too long")
 
 
+@step("Recomputing the promise")
 def _recompute_promise(folder: Folder, made: tuple[Kept, Array], published: Array) -> tuple[Publication, Array | None]:
     try:
         return recompute(folder, made[0].universe, made[1], published)
