@@ -158,7 +158,7 @@ def _foot(found: Comparison) -> Iterator[str]:
         if any(row.found == found_by for row in rows):
             yield f"{mark} {basis_phrase(found_by, 0.0, True).capitalize()}."
     if not all(row.is_exact for row in rows):
-        yield "A Markov chain draws the first row: its errors are those of the law that the chain aims at."
+        yield "A Markov chain draws the first row: its promise is an estimate and has a delta. Its errors are those of the law it aims at."
 
 
 def exchange_sentence(budget: Exchange) -> str:
