@@ -84,6 +84,21 @@ def test_the_budget_is_kept_and_more_of_it_never_refused(table: str, rho: Fracti
         before = variance_of(least)
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_no_budget_is_too_large(table: str) -> None:
+    """At 10^10 and above it was refused: less noise than samplers take would be none at all."""
+    universe, keep, more = TABLES[table]
+    variances = []
+    for rho in (10**3, 10**7, 10**10, 10**15):
+        channel = channel_of(universe, keep, rho=rho, **more)
+        promised = channel.guarantee.rho
+        assert promised is not None
+        assert promised <= rho
+        assert choose_samplers(channel).is_exact
+        variances.append(variance_of(channel))
+    assert variances == sorted(variances, reverse=True)
+
+
 def test_the_lattice_law_is_taken_up_to_four_expected_tries() -> None:
     universe, keep, _ = TABLES["grid"]
     for sigma_squared in ("1/2", "1", "2", "10"):

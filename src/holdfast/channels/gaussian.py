@@ -38,6 +38,8 @@ RHO_DIGITS, KAPPA_DIGITS, LEAST_KAPPA = 5, 5, Fraction(1, 10**12)
 """Digits of a promised rho and of kappa, both rounded up; a smaller kappa is given as this."""
 HARDLY_ANY = 1e-3
 """Expected tries beyond one, as a logarithm, that a formula tells for blocks of many shapes at once."""
+LARGE_RHO, NARROWEST = 1000, Fraction(LEAST_CELL_VARIANCE) * Fraction(101, 100)
+"""A budget beyond which variances might be too small to be drawn; the least of a cell, which no budget goes below."""
 PARTS = 64
 """Between the lattice law of the whole budget and the sequential law, so many widths are looked at."""
 NEARLY = Fraction(101, 100)
@@ -147,10 +149,11 @@ def _narrowest(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedL
     def at(factor: Fraction, *, patient: bool = False) -> _Width:
         return _width(channel, target.widen(factor), asked, patient=patient)
 
-    start, first = Fraction(1), at(Fraction(1))
-    if first.least is not None and first.least < LEAST_CELL_VARIANCE:  # below, noise is zero: no budget buys less
-        start = _up(Fraction(LEAST_CELL_VARIANCE) / first.least)
-        first = at(start)
+    rho, start = channel.guarantee.rho, Fraction(1)
+    if rho is not None and rho > LARGE_RHO:  # at the width of rho = 1 every variance is well above what samplers take
+        least = at(rho).least
+        start = Fraction(1) if least is None else max(start, _up(NARROWEST * rho / least))
+    first = at(start)
     if first.keeps(start):
         return start, first
     most = _least_factor(start, lambda factor: 1 + _kappa_at(first, factor / start) <= factor)
