@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 from html import escape
 from itertools import islice
 from typing import TypeAlias, TypeVar
@@ -14,6 +18,10 @@ from typing import TypeAlias, TypeVar
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON writes, of any shape. Who reads one checks what is in it, by `read_as`."""
 Kind = TypeVar("Kind", str, int, bool, list["Json"], dict[str, "Json"])
+
+Watcher: TypeAlias = Callable[[str, int, int], None]
+"""Called with (name of a step, done, in all) when the step begins, whenever it moves, and when it is over."""
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 LINE = 60
 """Characters that one name or number may take in a repr."""
@@ -28,6 +36,26 @@ def read_as(kind: type[Kind], value: Json) -> Kind:
     if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
         raise TypeError(f"not of the kind {kind.__name__}")
     return value
+
+
+@contextmanager
+def watching(watcher: Watcher | None) -> Iterator[None]:
+    """Tell the watcher of every step until the end. None leaves steps to who watches them already."""
+    before = _watcher.set(watcher or _watcher.get())
+    try:
+        yield
+    finally:
+        _watcher.reset(before)
+
+
+@contextmanager
+def step(name: str, total: int = 1) -> Iterator[Callable[[int, int], None]]:
+    """Tell who watches that a step begins, and that it is over; yields what says how far it is. A total of 1 counts nothing."""
+    watcher = _watcher.get()
+    tell: Callable[[int, int], None] = (lambda done, in_all: None) if watcher is None else partial(watcher, name)
+    tell(0, total)
+    yield tell
+    tell(total, total)
 
 
 def printable(text: str) -> str:
@@ -85,8 +113,23 @@ MOST_COMPARED = 5_000
 
 def nearest_code(code: str, codes: Collection[str]) -> str:
     """Advice on a code that a column does not have."""
+    plain = code.lstrip("0")
+    padded = next((known for known in codes if known.lstrip("0") == plain), None)
+    if padded is not None:
+        return f"Did you mean {padded!r}? Zeros at the front are part of a code."
     near = nearest(code, codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
     return f"{near}Codes match exactly."
+
+
+def split_names(text: str) -> list[str]:
+    """The columns or levels that one text names, as commands take them: county:sex."""
+    return [name.strip() for name in text.split(":")]
+
+
+def names_in(text: str, known: Collection[str]) -> list[str]:
+    """The known names that a text lists in some way, as in "county, sex" or "county x sex"; none where it does not."""
+    parts = re.split(r"\s*[:,*]\s*|\s+x\s+", text.strip())
+    return parts if len(parts) > 1 and all(part in known for part in parts) else []
 
 
 def named_codes(codes: Iterable[tuple[str, str]]) -> str:

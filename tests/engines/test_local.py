@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.channels import Drawing, Facts, Task, choose_samplers
 from holdfast.channels import channel as channel_module
+from holdfast.display import watching
 from holdfast.engines.local import BoundRelease, bind
 from holdfast.errors import ContradictingTotals, InvalidParameter, StreamReused
 from holdfast.randomness.vault import STREAM_VERSION
@@ -211,7 +212,7 @@ def test_what_is_bound_to_a_key_shows_no_count_and_no_digest() -> None:
 
 
 def test_the_subkey_is_closed_after_the_draw_and_after_an_error() -> None:
-    def stop(*_: int) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     drawing = a_drawing(MECHANISMS["laplace"], [hf.margin("a")])
@@ -219,8 +220,8 @@ def test_the_subkey_is_closed_after_the_draw_and_after_an_error() -> None:
         done = bind(drawing, hf.Table(GRID, COUNTS), key, "r1")
         done.draw()
         stopped = bind(drawing, hf.Table(GRID, COUNTS), key, "r2")
-        with pytest.raises(KeyboardInterrupt):
-            stopped.draw(stop)
+        with pytest.raises(KeyboardInterrupt), watching(stop):
+            stopped.draw()
         for bound in (done, stopped):
             with pytest.raises(hf.errors.HoldfastError):
                 bound.draw()
@@ -293,10 +294,10 @@ def test_released_counts_may_be_negative() -> None:
 
 
 def test_progress_counts_cells_up_to_all_that_are_drawn() -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[str, int, int]] = []
     keep = [hf.subset("a", ["y"]), hf.subset("a = 'z' and b != 'p'")]
-    hf.release(hf.Table(GRID, COUNTS), keep, MECHANISMS["laplace"], progress=lambda done, of: seen.append((done, of)), ledger=None)
-    assert seen == [(2, 9), (5, 9), (9, 9)]
+    hf.release(hf.Table(GRID, COUNTS), keep, MECHANISMS["laplace"], progress=lambda *told: seen.append(told), ledger=None)
+    assert [told[1:] for told in seen if told[0] == "Drawing"] == [(0, 9), (2, 9), (5, 9), (9, 9), (9, 9)]
 
 
 class Wrong:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.display import watching
 from holdfast.ledger import Ledger
 from holdfast.publication import booking, pipeline
 from holdfast.publication.booking import ChargedAccount
@@ -62,16 +63,23 @@ def run(ledger: Ledger | None, folder: Path, name: str = "r1", **options: Any) -
     output = Output(folder, options.pop("formats", ("csv",)), sign=options.pop("sign", None), force=options.pop("force", False))
     secret = options.pop("secret", SECRET)
     account = None if ledger is None else ChargedAccount(ledger, DATA, secret)
-    return pipeline.carry_out(plan, table, order, output, account, **options) or ""
+    with watching(options.pop("watcher", None)):
+        return pipeline.carry_out(plan, table, order, output, account, **options) or ""
 
 
 def stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def stop_drawing(name: str, done: int, _: int) -> None:
+    """Watch the steps, and interrupt the draw."""
+    if name == "Drawing" and done:
+        raise KeyboardInterrupt
+
+
 def interrupted(ledger: Ledger, folder: Path, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(ledger, folder, progress=stop, **options)
+        run(ledger, folder, watcher=stop_drawing, **options)
 
 
 def fails(code: int) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ import pytest
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 import holdfast as hf
+from holdfast.display import watching
 from holdfast.errors import BudgetExceeded, HoldfastError, IdenticalRelease, OutputProblem, WrongState
 from holdfast.ledger import Ledger
 from holdfast.publication.booking import ChargedAccount
@@ -107,7 +108,8 @@ def run(place: str, folder: Path, at: int | str = -1, seen: list[str] | None = N
     output = Output(folder, ("csv",), force=options.pop("force", False))
     account = ChargedAccount(ledger, DATA, options.pop("secret", SECRET))
     try:
-        carry_out(plan, table, order, output, account, progress=lambda *_: at_point(DRAWN), **options)
+        with watching(lambda name, done, _: at_point(DRAWN) if name == "Drawing" and done else None):
+            carry_out(plan, table, order, output, account, **options)
     except HoldfastError as error:
         return next((code for kind, code in CODES.items() if isinstance(error, kind)), REFUSED)
     return 0

@@ -12,6 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.card.card import Card
+from holdfast.display import watching
 from holdfast.errors import BudgetExceeded, InvalidParameter, InvalidRun, LedgerProblem, OtherInput, VerificationFailed
 from holdfast.ledger import Ledger
 from holdfast.ledger.disjoint import MAX_BECAUSE, Disjoint
@@ -22,7 +23,7 @@ from holdfast.publication.order import Order
 from holdfast.runfiles.runfile import load_run
 from holdfast.wording.ledger import ONE, SEVERAL, ledger_screen
 from tests.exposing import exposing
-from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop
+from tests.publication.bookings import DATA, KEEP, SECRET, a_ledger, a_release, a_table, spent, stop_drawing
 from tests.running import Run
 
 SHIFTS = 40
@@ -173,8 +174,8 @@ class TestDeclared:
             order = Order("south", disjoint=None if because is None else Disjoint(("north",), because))
             pipeline.carry_out(plan, a_table(), order, Output(tmp_path / "out", ("csv",)), account, **options)
 
-        with pytest.raises(KeyboardInterrupt):
-            run(REASON, progress=stop)
+        with pytest.raises(KeyboardInterrupt), watching(stop_drawing):
+            run(REASON)
         for other in (None, "another reason"):
             with pytest.raises(OtherInput):
                 run(other, resume=True)

@@ -17,6 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 import holdfast as hf
+from holdfast.display import watching
 from holdfast.engines.local import BoundRelease
 from holdfast.errors import InvalidParameter
 from holdfast.ledger import Ledger
@@ -182,16 +183,24 @@ class TestTheSameWithALedgerAndWithout:
         assert drawn[0] == drawn[1] == drawn[2] != COUNTS.tolist()
 
     @pytest.mark.parametrize("booked", [True, False], ids=["ledger", "no ledger"])
-    def test_progress_is_told(self, ledger: Ledger, tmp_path: Path, booked: bool) -> None:
+    def test_steps_are_told(self, ledger: Ledger, tmp_path: Path, booked: bool) -> None:
+        """The bar of the draw stood at 0 while exposure was worked out, and writing showed nothing."""
         account = ChargedAccount(ledger, DATA) if booked else None
         keep = [hf.subset("area", ["a"]), hf.subset("area", ["b"])]
-        seen: list[tuple[int, int]] = []
+        seen: list[tuple[str, int, int]] = []
         plan = hf.plan(a_table(), keep, LAPLACE)
-        carry_out(plan, a_table(), Order("r1"), Output(tmp_path / "out"), account, progress=lambda *told: seen.append(told))
-        assert seen == [(4, 6), (6, 6)]
-        again: list[tuple[int, int]] = []
-        draw(plan, a_table(), Order("r2"), account, progress=lambda *told: again.append(told))
-        assert again == seen
+        with watching(lambda *told: seen.append(told)):
+            carry_out(plan, a_table(), Order("r1"), Output(tmp_path / "out"), account)
+        assert [told[1:] for told in seen if told[0] == "Drawing"] == [(0, 6), (4, 6), (6, 6), (6, 6)]
+        assert list(dict.fromkeys(name for name, _, _ in seen)) == [
+            "Finding cells that are 0",
+            *(["Trying the samplers"] if booked else []),
+            "Drawing",
+            "Finding exposed cells",
+            "Writing",
+            "Writing the table",
+            "Writing the pages",
+        ]
 
     def test_a_key_of_the_users_is_refused_with_an_account(self, ledger: Ledger) -> None:
         with pytest.raises(InvalidParameter, match=r"fresh key of its own\. Leave key out"):

@@ -8,7 +8,7 @@ All at once, they hold together with probability `level` or more:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -20,6 +20,7 @@ from holdfast.accuracy.interval import Interval, Sum, around, check_level, check
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells, margin_labels, query_label, query_name
 from holdfast.channels.drawing import Drawing
+from holdfast.display import step
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
@@ -160,23 +161,29 @@ def intervals_of(
     simultaneous: bool = True,
     nonnegative: bool = False,
     method: Ask = "auto",
-    progress: Callable[[int, int], None] | None = None,
 ) -> Intervals:
-    """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies.
+    """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies. With both, the sums of
+    the margin are over the cells that the one query asks for.
 
     Reference:   [theory T140], [theory T144].
     """
     check_level(level)
-    if (queries is None) == (by is None):
-        raise InvalidParameter("Give queries, or the columns of a margin with by=..., and not both.")
+    if queries is None and by is None:
+        raise InvalidParameter("Give queries, or the columns of a margin with by=..., or a condition and a margin.")
     laws, facts, alpha = ErrorLaws(drawing, method), drawing.channel.facts, 1 - float(level)
     codes: dict[str, tuple[str, ...]] | None = None
     names: tuple[str, ...] = ()
     several = None
     if by is not None:
         numbers, codes = margin_cells(list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by], facts.universe)
-        sums, several = _margin(numbers, counts, laws), laws.of_margin(numbers)
-        labels = margin_labels(codes, facts.universe)
+        if queries is None:
+            sums, several = _margin(numbers, counts, laws, np.arange(len(counts))), laws.of_margin(numbers)
+            labels = margin_labels(codes, facts.universe)
+        else:
+            inside = _cells_asked(queries, facts.universe)
+            sums, labels = _margin(numbers, counts, laws, inside), None
+            codes = {name: tuple(own[k] for k in np.unique(numbers[inside]).tolist()) for name, own in codes.items()}
+            names = tuple(f"{name_of(zip(codes, row, strict=True))}, {queries}" for row in zip(*codes.values(), strict=True))
     else:
         sums, names, labels = _list_sums(queries, facts.universe, counts, laws)
         if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
@@ -184,7 +191,7 @@ def intervals_of(
             several = None if of_cells is None else [of_cells[int(cells[0])] for cells, _, _ in sums]
     if nonnegative:
         check_nonnegative(facts, *(row for _, row, _ in sums))
-    each = several or _laws(laws, sums, simultaneous, progress or (lambda done, of_all: None))
+    each = several or _laws(laws, sums, simultaneous)
     joint: Joint | None = None
     reaches = [law.reach(alpha) for law in each] if not simultaneous else []
     if simultaneous:
@@ -211,8 +218,16 @@ def _list_sums(
     return sums, tuple(names), tuple(labels) if universe.labels.columns else None
 
 
-def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:
-    order = np.argsort(numbers, kind="stable")
+def _cells_asked(query: Any, universe: Universe) -> Ints:
+    """The cells that meet the one condition of a margin."""
+    if not isinstance(query, str):
+        raise InvalidParameter("The sums of a margin take one condition, as a text such as \"sex = 'F'\".", field="query")
+    return np.flatnonzero(coefficients(query, universe))
+
+
+def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws, inside: Ints) -> list[Sum]:
+    """The sum over these cells for each number."""
+    order = inside[np.argsort(numbers[inside], kind="stable")]
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     groups = [(cells, np.ones(len(cells), dtype=np.int64)) for cells in np.split(order, starts[1:])]
     if not laws.target.publishes_cells:
@@ -236,17 +251,18 @@ def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], al
     )
 
 
-def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool, progress: Callable[[int, int], None]) -> list[ErrorLaw]:
+def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[ErrorLaw]:
     """The law of each sum; refused at the first one, where they are too many to be simulated together."""
     out = []
-    for cells, row, _ in sums:
-        out.append(laws.of(cells, row))
-        progress(len(out), len(sums))
-        if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
-            raise RequestTooLarge(
-                f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for each by "
-                "itself with simultaneous=False."
-            )
+    with step("Computing intervals", len(sums)) as tell:
+        for cells, row, _ in sums:
+            out.append(laws.of(cells, row))
+            tell(len(out), len(sums))
+            if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
+                raise RequestTooLarge(
+                    f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for "
+                    "each by itself with simultaneous=False."
+                )
     return out
 
 

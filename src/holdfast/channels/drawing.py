@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from holdfast.chains.assessment import LEAST_PAIRS, Assessed, Said, largest_eta
 from holdfast.chains.kernels import USUAL_KERNEL
-from holdfast.chains.meeting import Progress
 from holdfast.chains.sampler import ChainSampler, chain_samplers, chains_as_said
 from holdfast.channels.alternatives import AUTO_DRAWS, advice, is_drawn_by_auto
 from holdfast.channels.channel import ONE_FREE_CELL, Channel
 from holdfast.channels.facts import Facts
-from holdfast.display import count_of, list_names
+from holdfast.display import count_of, list_names, step
 from holdfast.errors import InvalidParameter, NoExactSampler, NoMeeting, NothingLeft, RequestTooLarge
 from holdfast.exposure.cells import Zeros, left_out, zero_cells
 from holdfast.lattices.shapes import Shape
@@ -144,7 +143,7 @@ class Drawing:
         return list(self.channel.shapes().items())
 
 
-def choose_samplers(channel: Channel, progress: Progress | None = None, said: Sequence[Said] | None = None) -> Drawing:
+def choose_samplers(channel: Channel, said: Sequence[Said] | None = None) -> Drawing:
     """A sampler for every shape: an exact one, or a Markov chain where the user asked for one or allowed it and no exact one exists.
 
     Given:       `said`, for readers of a card: how the pairs of each chain met, in the order of shapes. Then no chain is assessed.
@@ -158,20 +157,18 @@ def choose_samplers(channel: Channel, progress: Progress | None = None, said: Se
     if not chained:
         return Drawing(channel, exact, channel.guarantee)
     try:
-        return _with_chains(channel, exact, chained, progress, said)
+        return _with_chains(channel, exact, chained, said)
     except (InvalidParameter, RequestTooLarge) as problem:
         if not is_drawn_by_auto(channel):
             raise
         raise type(problem)(f"{problem} {AUTO_DRAWS}") from None
 
 
-def _with_chains(
-    channel: Channel, exact: dict[Shape, Choice], chained: list[Shape], progress: Progress | None, said: Sequence[Said] | None
-) -> Drawing:
+def _with_chains(channel: Channel, exact: dict[Shape, Choice], chained: list[Shape], said: Sequence[Said] | None) -> Drawing:
     """The drawing in which chains draw these shapes, and exact samplers the others."""
     shapes = channel.shapes()
     check_can_weaken(channel.guarantee)  # before the assessment, which may take long
-    chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), progress, said)
+    chains = _chains(channel, chained, sum(shapes[shape] for shape in chained), said)
     facts = tuple(_chain_facts(shapes[shape], chain) for shape, chain in zip(chained, chains, strict=True))
     eta = sum((fact.blocks * fact.eta for fact in facts), Fraction(0))
     reason = Reason.ASKED if channel.request.names_a_chain else Reason.NO_EXACT
@@ -200,9 +197,7 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
     return choice
 
 
-def _chains(
-    channel: Channel, shapes: list[Shape], blocks: int, progress: Progress | None, said: Sequence[Said] | None
-) -> tuple[ChainSampler, ...]:
+def _chains(channel: Channel, shapes: list[Shape], blocks: int, said: Sequence[Said] | None) -> tuple[ChainSampler, ...]:
     request = channel.request
     most = blocks * largest_eta(len(shapes))
     if request.eta > most:
@@ -215,7 +210,8 @@ def _chains(
     if said is not None:
         return chains_as_said(asked, channel.target, request.eta / blocks, said)
     try:
-        return chain_samplers(asked, channel.target, request.eta / blocks, progress)
+        with step("Assessing chains") as tell:
+            return chain_samplers(asked, channel.target, request.eta / blocks, tell)
     except NoMeeting as problem:
         raise NoMeeting(f"{problem} {advice(channel)}") from None
 

@@ -24,9 +24,10 @@ from holdfast.cli.cellkey import app as cellkey_app
 from holdfast.cli.endings import mark_published, run_command, stands
 from holdfast.cli.ledger import app as ledger_app
 from holdfast.cli.ledger import ledger_of_release, ledger_text
-from holdfast.cli.parts import AsJson, RunFile, drawing, planning, working
+from holdfast.cli.parts import AsJson, RunFile
 from holdfast.cli.research import diagnose, synth
 from holdfast.cli.starting import add_commands, answer_shell
+from holdfast.display import step
 from holdfast.errors import InvalidParameter, LedgerProblem, VerificationFailed, WouldBeRefused
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def make_plan(run: Run, table: HoldfastTable | Declarations, account: ChargedAcc
     from holdfast.publication.order import Order
     from holdfast.publication.pipeline import plan_release
 
-    with planning() as progress:
-        made = plan_release(table, run.keep, run.mechanism, account, order or Order(run.id, disjoint=run.disjoint), progress)
+    with step("Planning"):
+        made = plan_release(table, run.keep, run.mechanism, account, order or Order(run.id, disjoint=run.disjoint))
         made.expected_error  # noqa: B018  # may draw for seconds: now, while the sign is there
         return made
 
@@ -154,16 +155,17 @@ def plan(
     """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
     written.
     """
+    from holdfast.publication.folder import Output
     from holdfast.publication.history import with_earlier
-    from holdfast.publication.maps import check_folder_map
     from holdfast.publication.order import Order
+    from holdfast.publication.publication import check_extras
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording.budget import limit_warnings
     from holdfast.wording.exposure import to_acknowledge_sentence
     from holdfast.wording.ledger import price_sentences
 
     run = load_run(run_file)
-    with working("Reading the codes"):
+    with step("Reading the codes"):
         table = run.read_declarations()
     found = _allocate_budget(run, table, target) if target else None
     run = run if found is None else dataclasses.replace(run, mechanism=found.mechanism)
@@ -171,15 +173,14 @@ def plan(
         _compare_mechanisms(run, table, as_json)
         return
     made = make_plan(run, table)
-    if run.map is not None:
-        check_folder_map(made, run.map)  # what the release would refuse
+    check_extras(Output(Path("out"), view_base=run.view_base, map=run.map), made)  # what the release would refuse
     order = Order(run.id, disjoint=run.disjoint, beside=_read_earlier(beside))
     said, releases = _price(run, made, order, ledger, no_ledger)
     made = with_earlier(made, releases, order)
     refused = None if said is None else said.problem
     limited = refused is not None or (said is not None and said.balance is not None and said.balance.granted is not None)
     more = limit_warnings(made.guarantee, said is not None, limited)
-    with working("Planning"):
+    with step("Planning"):
         fields, text = (made.to_fields(), "") if as_json else ({}, str(made))
     if as_json:
         fields = fields if found is None else {"allocation": found.to_fields(), **fields}
@@ -209,7 +210,7 @@ def _compare_mechanisms(run: Run, table: Declarations | HoldfastTable, as_json: 
     """Print what each mechanism would give for the run's table and kept totals, at its budget."""
     from holdfast.publication.comparison import compare
 
-    with working("Comparing mechanisms"):
+    with step("Comparing mechanisms"):
         found = compare(table, run.keep, run.mechanism)
     print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
 
@@ -219,7 +220,7 @@ def _allocate_budget(run: Run, table: Declarations | HoldfastTable, targets: lis
     from holdfast.accuracy.allocate import allocate, check_divides, read_targets
 
     check_divides(run.mechanism)
-    with working("Dividing the budget"):
+    with step("Dividing the budget"):
         return allocate(table, run.keep, read_targets(targets), per=run.mechanism.per)
 
 
@@ -251,7 +252,7 @@ def _read_earlier(folders: list[Path] | None) -> tuple[EarlierFolder, ...]:
         return ()
     from holdfast.verification.verify import load
 
-    with working("Reading earlier releases"):
+    with step("Reading earlier releases"):
         return tuple(load(folder).as_earlier for folder in folders)
 
 
@@ -292,7 +293,7 @@ def release(
     said = (run.date, _read_revised_rows(run), run.allow_exposed, run.office, run.approver, run.disjoint)
     order = Order(run.id, *said, beside=_read_earlier(beside))
     check_recorded(order, account)
-    with working("Reading the table"):
+    with step("Reading the table"):
         table = run.read_table()
     made = make_plan(run, table, account, order)
     if told := long_draw_sentence(made.drawing.cell_draws):
@@ -361,8 +362,7 @@ def _carry_out(
         from holdfast.wording.ledger import NO_KEY, NO_STATE
 
         print(NO_KEY if account.secret is None else NO_STATE, file=sys.stderr)  # before anything is drawn
-    with drawing(len(table)) as progress:
-        return carry_out(plan, table, order, output, account, resume=resume, progress=progress)
+    return carry_out(plan, table, order, output, account, resume=resume)
 
 
 def _read_revised_rows(run: Run) -> tuple[str, tuple[KeptRow, ...]] | None:
@@ -387,8 +387,7 @@ def verify(
     """
     from holdfast.verification.verify import verify as check
 
-    with working("Verifying"):
-        found = check(folder, against, signer=signer, strict=strict)
+    found = check(folder, against, signer=signer, strict=strict)
     print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
 
 
@@ -398,7 +397,7 @@ def interval(
     where: Annotated[
         list[str] | None, typer.Option(help="Which cells are added up: \"county = '17031' and age >= 18\". May be repeated.")
     ] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin instead, by this column or level. May be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin, by this column or level or by several: county:sex.")] = None,
     minus: Annotated[str | None, typer.Option(help="Subtract the cells that meet this condition: a difference.")] = None,
     over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
     percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,
@@ -416,12 +415,10 @@ def interval(
     from holdfast.verification.verify import load
     from holdfast.wording.intervals import interval_lines
 
-    with working("Verifying"):
-        published_folder = load(folder, signer=signer)
+    published_folder = load(folder, signer=signer)
     others = {"minus": minus, "over": over, "percent_of": percent_of}
     how: Any = {"nonnegative": nonnegative, "method": method}
-    with drawing(len(where or ()), "Computing", "sums") as progress:
-        found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, progress, **how)
+    found, cut = asked_intervals(published_folder, where or (), by or (), others, level, simultaneous, **how)
     fields = {**found.to_fields(), "nonnegative": cut} if as_json else {}
     print(json.dumps(fields, indent=2) if as_json else "\n".join(interval_lines(found.for_screen(cut))))
 
@@ -442,11 +439,9 @@ def view(
     """Make counts for print from a published folder: not negative, additive, every kept total exact; biased, and says by how much."""
     from holdfast.verification.verify import load
 
-    with working("Verifying"):
-        published_folder = load(folder, signer=signer)
-    with working("Simulating the bias"):
-        made = published_folder.view(nonnegative=nonnegative, base=base)
-        fields = made.to_fields()  # may take seconds: now, while the sign is there
+    published_folder = load(folder, signer=signer)
+    made = published_folder.view(nonnegative=nonnegative, base=base)
+    fields = made.to_fields()
     written = [] if output is None else [path.name for path in made.save(output)]
     if as_json:
         print(json.dumps({**fields, "files": written}, indent=2))

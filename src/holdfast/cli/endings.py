@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from holdfast.cli.parts import showing_steps
 from holdfast.cli.streams import StandardStream, open_missing
 from holdfast.errors import (
     AfterPublication,
@@ -205,7 +206,8 @@ def _outcome(app: typer.Typer, ending: _Ending) -> BaseException | None:
         show_log("--verbose" in arguments)
         settings = [part for part in _SETTINGS if part in arguments]  # they may stand anywhere; Typer wants them first
         rest = [part for part in arguments if part not in _SETTINGS]
-        code = _command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
+        with showing_steps():
+            code = _command(app)(args=[*settings, *rest], prog_name="holdfast", standalone_mode=False)
         if not (ending.signals and code):  # Typer returns 130 where it met Ctrl-C itself
             return SystemExit(code if isinstance(code, int) else 0)
         return None

@@ -1,75 +1,65 @@
-"""What several commands have: arguments, and signs on the terminal that something runs."""
+"""What several commands have: arguments, and bars on the terminal for the steps that run."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from holdfast.display import Watcher, watching
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file (TOML): docs/run-files.md.")]
 
 
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A moving sign on the terminal while something runs; nothing where output goes to a file."""
-    with Console(stderr=True).status(what, spinner="line"):  # in ASCII
-        yield
+class StepBars:
+    """A bar on the terminal for each step that runs, with its name; nothing where output goes to a file."""
 
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
+        self.bars = Progress(*parts, console=console, transient=True, disable=not console.is_terminal)
+        self._tasks: dict[str, TaskID] = {}
+        self._logged: set[str] = set()
 
-def _bar(unit: str) -> Progress:
-    """A progress bar on the terminal only, with the task's description before it."""
-    parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit))
-    console = Console(stderr=True)
-    return Progress(*parts, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal)
+    def show(self, name: str, done: int, total: int) -> None:
+        """A `Watcher`. A step that is over takes those with it that began in it and failed."""
+        if name not in self._tasks:
+            self.bars.start()
+            self._tasks[name] = self.bars.add_task(name, total=None, count="")
+        counts = total > 1
+        count = f"{done:,} of {total:,}" if counts else ""
+        self.bars.update(self._tasks[name], completed=done, total=total if counts else None, count=count)
+        if done >= total:
+            while name in self._tasks:
+                self.bars.remove_task(self._tasks.popitem()[1])
+            if not self._tasks:
+                self.bars.stop()
 
+    def show_or_log(self, name: str, done: int, total: int) -> None:
+        """The same, and where there is no terminal a line for each step that begins."""
+        self.show(name, done, total)
+        if self.bars.disable and name not in self._logged:
+            self._logged.add(name)
+            logging.getLogger("holdfast").info("%s", name)
 
-@contextmanager
-def drawing(count: int, what: str = "Drawing", unit: str = "cells") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over cells, or over what else is counted."""
-    with _bar(unit) as bar:
-        task = bar.add_task(what, total=count)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def coupling(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar over pairs of chains, or over the steps of chains. Where there is no terminal, a line for each part that begins; none
-    where quiet.
-    """
-    begun: set[str] = set()
-    with _bar("done") as bar:
-        task = bar.add_task("", visible=False)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total, visible=True)
-            if bar.disable and not quiet and what not in begun:
-                begun.add(what)
-                logging.getLogger("holdfast").info("%s", what)
-
-        yield tell
+    def stop(self) -> None:
+        """Take all bars away."""
+        self.bars.stop()
 
 
 @contextmanager
-def planning() -> Iterator[Callable[[int, int], None]]:
-    """A moving sign while a plan is made; where chains are assessed for it, a progress bar over their pairs instead."""
-    sign, bar = Console(stderr=True).status("Planning", spinner="line"), _bar("pairs")
-    task = bar.add_task("Assessing chains", total=1)
-
-    def show_assessed(done: int, total: int) -> None:
-        if not bar.live.is_started:
-            sign.stop()
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
+def showing_steps() -> Iterator[Watcher]:
+    """Show every step of the library on the terminal; yields what shows or logs other steps."""
+    bars = StepBars()
     try:
-        with sign:
-            yield show_assessed
+        with watching(bars.show):
+            yield bars.show_or_log
     finally:
-        bar.stop()
+        bars.stop()

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.parts import AsJson, RunFile, coupling, working
+from holdfast.cli.parts import AsJson, RunFile, showing_steps
+from holdfast.display import step
 from holdfast.errors import NoMeeting
 
 
@@ -31,9 +32,10 @@ def diagnose(
     run = load_run(run_file)
     if output is not None:
         check_page(output)
-    with working("Reading the codes"):
+    with step("Reading the codes"):
         table = run.read_declarations()
-    with coupling(quiet=as_json) as progress:
+    with showing_steps() as show:
+        progress = None if as_json else show
         found = run_chains(table, run.keep, run.mechanism, kernels=kernel or None, pairs=pairs, most_sweeps=most_sweeps, progress=progress)
     if output is not None:
         found.save(output)

@@ -12,15 +12,15 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Channel, Drawing, Facts, Task
+from holdfast.display import step
 from holdfast.errors import ContradictingTotals, InvalidParameter, InvariantBroken, OutsideBounds, RequestTooLarge, StreamReused
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.rows import broken_constraints
@@ -66,10 +66,6 @@ def check_published(channel: Channel, counts: Ints, published: Ints) -> None:
         raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")
 
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (cells done, cells in all)."""
-
-
 @dataclass(frozen=True, eq=False)
 class BoundRelease:
     """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the input and the subkey."""
@@ -81,7 +77,7 @@ class BoundRelease:
     input_digest: str = field(repr=False)
     """Keyed digest of the whole input: kept only where an interrupted release is to be resumed, and only until it is done."""
 
-    def draw(self, progress: Progress | None = None) -> Ints:
+    def draw(self) -> Ints:
         """What is published, with every kept total of the input; or an error and nothing. The subkey is closed.
 
         Guarantees:  every task's noise follows its law over the key's words and is forgotten; integers throughout; no word is used twice.
@@ -91,14 +87,14 @@ class BoundRelease:
         published = counts.copy()
         done = 0
         logger.debug("Drawing %d cells in %d tasks", len(published), len(self.tasks))
-        with self.subkey, expecting(sum(task.cells.size for task in self.tasks)) if self.tasks else nullcontext():
+        loops = expecting(sum(task.cells.size for task in self.tasks)) if self.tasks else nullcontext()
+        with self.subkey, loops, step("Drawing", len(published)) as tell:
             for task in self.tasks:
                 given = None if keys is None else keys.of(task.cells)
                 with self.subkey.stream(*task.label) as words:
                     published[task.cells] = run_task(self.drawing, task, counts[task.cells], given, words)
                 done += task.cells.size
-                if progress is not None:
-                    progress(done, len(published))
+                tell(done, len(published))
         check_published(self.drawing.channel, counts, published)
         return published
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels import Drawing
+from holdfast.display import step
 from holdfast.exact.compiled import expecting
 from holdfast.lattices.shapes import Grid, OneSum, Shape
 from holdfast.laws import Target
@@ -24,6 +25,7 @@ BYTES_A_CELL = 40
 SMALL_ONE_SUM, SMALL_AXIS = 5000, 20
 
 
+@step("Trying the samplers")
 def rehearse(drawing: Drawing) -> None:
     """Draw a little with every kind of sampler of this drawing, from the words of a test key.
 

@@ -12,7 +12,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
 from holdfast.channels import Facts
-from holdfast.engines.local import Progress
+from holdfast.display import Watcher
 from holdfast.errors import ContradictingTotals, InvalidParameter
 from holdfast.exact.parameters import Exact
 from holdfast.invariants import linear
@@ -72,7 +72,7 @@ def answer(
     allow_exposed: int = 0,
     office: str | None = None,
     approver: str | None = None,
-    progress: Progress | None = None,
+    progress: Watcher | None = None,
 ) -> Publication:
     """Publish real-valued answers with noise that keeps linear invariants exactly.
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.card.card import Card, FileInfo
 from holdfast.card.parts import TableSet
 from holdfast.card.problems import other_version
-from holdfast.display import printable
+from holdfast.display import printable, step
 from holdfast.errors import HoldfastError, IdenticalRelease, InvalidParameter, OutputExists, OutputProblem
 from holdfast.ledger.chain import read_head
 from holdfast.ledger.state import sync_folder, wait_for
@@ -110,9 +110,10 @@ def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
     view = None if output.view_base is None else release.view(base=output.view_base)
-    for name in output.formats:
-        for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
-            save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
+    with step("Writing the table"):
+        for name in output.formats:
+            for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
+                save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
         write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
     beside = None if view is None else view.info
@@ -128,8 +129,9 @@ def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     if output.map is not None:
         write_synced(temporary / MAP_FILE, output.map.public())
         areas = folder_areas((temporary / MAP_FILE).read_bytes(), release.plan, release.table)
-    facts = report_facts(release.plan, release.table, areas, beside)
-    write_synced(temporary / "report.html", report_html(card, kept_rows, facts).encode())
+    with step("Writing the pages"):
+        facts = report_facts(release.plan, release.table, areas, beside)
+        write_synced(temporary / "report.html", report_html(card, kept_rows, facts).encode())
     made = card.with_files({path.name: _checksum(path) for path in sorted(temporary.iterdir())})
     if key is not None:
         made = sign_card(made, key)
@@ -164,6 +166,11 @@ def check_output(output: Output, columns: Iterable[str], release_id: str, identi
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
+    if (parent / CARD).exists() and (parent / KEPT_FILE).exists():
+        raise OutputProblem(
+            f"{folder.name!r} would be inside the published folder {parent.name!r}, which holds what its card lists and no more. Choose a "
+            "place outside of it."
+        )
     if os.path.lexists(folder):
         _check_replaced(output, release_id, identity)
     if not os.access(parent, os.W_OK | os.X_OK):
@@ -202,7 +209,7 @@ def try_to_write(folder: Path, cells: int) -> None:
 
 def _check_replaced(output: Output, release_id: str, identity: str) -> None:
     """Refuse a name that is taken. `force` is offered only where it would be followed."""
-    name = output.folder.name
+    name = output.folder.absolute().name
     if is_free_folder(output.folder):
         return
     if output.folder.is_symlink():

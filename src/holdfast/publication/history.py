@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Facts
-from holdfast.display import Json
+from holdfast.display import Json, step
 from holdfast.errors import HoldfastError, VerificationFailed
 from holdfast.exposure import Exposure
 from holdfast.exposure.facts import LeftOut, Obstacle, ReleaseExposure, Together, TogetherFacts, WhyNot
@@ -109,6 +109,7 @@ def with_earlier(plan: Plan, releases: Iterable[Reservation], order: Order) -> P
     return replace(plan, exposure=replace(plan.exposure, together=find_together(plan, plan.exposure, name, plan.facts.published_totals)))
 
 
+@step("Comparing with other releases")
 def find_together(plan: Plan, alone: Exposure, name: str, totals: Sequence[Ints] | None = None) -> Together | None:
     """What the release exposes with those before it and not alone; None where there are none."""
     alone = replace(alone, together=None)

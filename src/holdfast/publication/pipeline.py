@@ -19,9 +19,9 @@ from typing import Any, overload
 import numpy as np
 
 from holdfast.cellkey.tabulate import check_names
-from holdfast.chains.meeting import Progress as AssessingProgress
 from holdfast.channels import Facts
-from holdfast.engines.local import BoundRelease, Progress
+from holdfast.display import Watcher, watching
+from holdfast.engines.local import BoundRelease
 from holdfast.errors import HoldfastError, HoldfastWarning, InvalidParameter, NotAcknowledged
 from holdfast.exposure import Exposure
 from holdfast.invariants.constraints import Constraint
@@ -100,7 +100,7 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     beside: Iterable[Publication] = (),
-    progress: Progress | None = None,
+    progress: Watcher | None = None,
 ) -> Publication: ...
 
 
@@ -119,7 +119,7 @@ def release(
     approver: str | None = None,
     disjoint: Mapping[str, Any] | None = None,
     beside: Iterable[Publication] = (),
-    progress: Progress | None = None,
+    progress: Watcher | None = None,
 ) -> Publication | Publications:
     """Draw the noise and add it: y = x + z with every kept total of x, checked as integers.
 
@@ -144,7 +144,8 @@ def release(
                  is in this table and in those of these releases of the ledger. Their charges then add up only where other
                  releases connect them; ids and reason are on card and statement. `beside` are earlier releases of the data set, read from
                  their folders by hf.load: what their published totals and those of this one tell together is computed from them; of the
-                 other releases in the ledger only which totals they keep is known. `progress` is called with (cells done, cells in all).
+                 other releases in the ledger only which totals they keep is known. `progress` is called with (name of a step, done, in
+                 all).
                  Several tables by name, as `hf.cellkey.tabulate` makes them, are one release by the cell key method: a `Publications`.
     Guarantees:  what `release.guarantee` says, and that no noise or true count stays behind in the release.
     """
@@ -159,6 +160,7 @@ def release(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
             "Build a table with Table.from_counts or from_records."
         )
+    check_mechanism(mechanism, "A release")
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
@@ -177,9 +179,9 @@ def release(
     if account is not None:
         account.check_unsaved(order.release_id)
     check_recorded(order, account)
-    check_mechanism(mechanism, "A release")
-    made = plan_release(table, keep, mechanism, account, order)
-    return draw(made, table, order, account, key=key, progress=progress)
+    with watching(progress):
+        made = plan_release(table, keep, mechanism, account, order)
+        return draw(made, table, order, account, key=key)
 
 
 def _release_tables(
@@ -234,12 +236,11 @@ def plan_release(
     mechanism: Mechanism,
     account: ChargedAccount | None,
     order: Order,
-    progress: AssessingProgress | None = None,
 ) -> Plan:
     """The plan of a release; what the account would refuse is refused before samplers are prepared, which may take long."""
     asked = partial(ChargedAccount.check_charge, release_id=order.release_id, disjoint=order.disjoint, revised=order.revised_id)
     check = None if account is None else partial(asked, account)
-    made = prepare(Facts.of(Declarations.of(table), keep), mechanism, progress, check=check, disjoint=order.disjoint)
+    made = prepare(Facts.of(Declarations.of(table), keep), mechanism, check=check, disjoint=order.disjoint)
     if made.guarantee.answers is not None and made.guarantee.person is None:
         warnings.warn(nobody_warning(made.guarantee), HoldfastWarning, stacklevel=4)
     others = () if account is None else account.ledger.account(account.dataset).releases.values()
@@ -253,7 +254,6 @@ def draw(
     account: ChargedAccount | None = None,
     *,
     key: NoiseKey | None = None,
-    progress: Progress | None = None,
 ) -> Publication:
     """Reserve the budget of an account, if one is given, and draw. Unsaved, the charge is spent and nothing is published.
 
@@ -263,7 +263,7 @@ def draw(
     check_acknowledged(plan.exposure, order.allow_exposed)
     plan = for_table(plan, table)
     booking, bound = begin(plan, table, order, account, key)
-    return _draw_release(plan, order, booking, bound, progress)
+    return _draw_release(plan, order, booking, bound)
 
 
 def for_table(plan: Plan, table: Table) -> Plan:
@@ -281,7 +281,6 @@ def carry_out(
     account: ChargedAccount | None = None,
     *,
     resume: bool = False,
-    progress: Progress | None = None,
 ) -> str | None:
     """Draw and publish; or, with `resume`, go on where an earlier call was interrupted. Returns the ledger's entry.
 
@@ -293,7 +292,7 @@ def carry_out(
         check_writable(output, plan, order.release_id)
         try_to_write(output.folder, len(plan.facts.universe))
         check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
-        release = draw(plan, table, order, account, progress=progress)
+        release = draw(plan, table, order, account)
         return complete(release.booking, output, release)
     check_resumable(found, resume)
     check_begun_here(found)
@@ -305,13 +304,13 @@ def carry_out(
     check_extras(output, plan)
     check_acknowledged(plan.exposure, order.allow_exposed, output.folder, marked=output.formulas == "mark")
     booking, bound = resume_release(found, plan, table, order, account)
-    return complete(booking, output, _draw_release(plan, order, booking, bound, progress))
+    return complete(booking, output, _draw_release(plan, order, booking, bound))
 
 
-def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease, progress: Progress | None) -> Publication:
+def _draw_release(plan: Plan, order: Order, booking: Booking, bound: BoundRelease) -> Publication:
     """The release. Its kept totals are public now: the cells that their values pin are exposed, and listed as such."""
     facts, target = plan.facts, plan.drawing.channel.target
-    counts = bound.draw(progress)
+    counts = bound.draw()
     totals = [rows.totals(counts) for rows in facts.kept.rows]
     for values in totals:
         values.setflags(write=False)

@@ -34,12 +34,11 @@ from holdfast.card.card import (
 )
 from holdfast.card.parts import WarningInfo
 from holdfast.chains.assessment import Assessed, Said
-from holdfast.chains.meeting import Progress
 from holdfast.channels import Channel, Drawing, Facts, Law, choose_samplers
 from holdfast.channels.covariance import ROUGH_DIGITS, Covariance, covariance_of
 from holdfast.channels.drawing import BlockGroup, drawing_without_zeros, leaves_zeros_out
 from holdfast.channels.layout import BoundsLayout, LevelError, LevelLayout
-from holdfast.display import count_of, html_table, shorten
+from holdfast.display import Watcher, count_of, html_table, shorten, step, watching
 from holdfast.errors import ContradictingTotals, HoldfastWarning, InvalidParameter
 from holdfast.exact.formatting import round_figure
 from holdfast.exposure import Exposure, exposure
@@ -441,7 +440,7 @@ def plan(
     published_totals: Any = None,
     disjoint: Mapping[str, Any] | None = None,
     beside: Iterable[Publication] = (),
-    progress: Progress | None = None,
+    progress: Watcher | None = None,
 ) -> Plan:
     """Everything about a release that can be known without its counts.
 
@@ -449,26 +448,28 @@ def plan(
                  number for each kept total and identity in the order of `keep`, adds the cells that these values pin (counts are not
                  negative). `disjoint` is the declaration that hf.release takes; the plan shows it. `beside` are earlier releases of
                  the data set, read from their folders by hf.load: what they and this one expose together is in the plan. `progress` is
-                 called with (pairs done, pairs in all) where Markov chains are assessed, which may take minutes.
+                 called with (name of a step, done, in all): where Markov chains are assessed, that may take minutes.
     Guarantees:  no confidential count is read. Impossible requests are refused here.
     """
     check_mechanism(mechanism)
     facts = Facts.of(Declarations.of(table), keep)
     declared = None if disjoint is None else Disjoint.read(disjoint)
-    made = prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, progress, disjoint=declared)
+    with watching(progress):
+        made = prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, disjoint=declared)
     return with_earlier(made, (), Order(beside=tuple(given.as_earlier for given in beside)))
 
 
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
     """Raise if the argument is not a mechanism. `what`: what needs one."""
     if not isinstance(mechanism, Mechanism):
-        raise InvalidParameter(f"{what} needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+        own = mechanism.__name__ if isinstance(mechanism, type) and issubclass(mechanism, Mechanism) else None
+        got = type(mechanism).__name__ if own is None else f"the class: write {own}(...), with its parameters"
+        raise InvalidParameter(f"{what} needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {got}.")
 
 
 def prepare(
     facts: Facts,
     mechanism: Mechanism,
-    progress: Progress | None = None,
     said: Sequence[Said] | None = None,
     check: Callable[[Channel], None] | None = None,
     disjoint: Disjoint | None = None,
@@ -480,8 +481,9 @@ def prepare(
     if mechanism.takes_answers == facts.measure.whole:
         refusal = for_answers_only if mechanism.takes_answers else for_counts_only
         raise InvalidParameter(refusal(type(mechanism).__name__))
-    mechanism = mechanism.for_facts(facts)
-    channel = mechanism.channel(facts)
+    with step("Calibrating the noise"):
+        mechanism = mechanism.for_facts(facts)
+        channel = mechanism.channel(facts)
     totals = facts.published_totals
     told = (mechanism.name, len(facts.universe), ", ".join(map(str, facts.constraints)) or "nothing kept")
     logger.debug("Planning %s on %d cells: %s", *told)
@@ -489,17 +491,16 @@ def prepare(
         raise InvalidParameter(f"publishes_cells of {type(mechanism).__name__} and of its target differ. Set both to the same.")
     if check is not None:
         check(channel)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        found = _find_exposure(channel, totals)  # refuses totals that contradict one another
+    found = _find_exposure(channel, totals)  # refuses totals that contradict one another
     drawing = None if totals is None else drawing_without_zeros(mechanism.channel, channel, totals)
     if drawing is None:
-        drawing = choose_samplers(channel, progress, said)
+        drawing = choose_samplers(channel, said)
     for group in drawing.sampler_plan.groups:
         logger.debug("Sampler: %s", group)
     return Plan(mechanism, drawing, found, disjoint)
 
 
+@step("Finding cells that are 0")
 def decide_exposure(plan: Plan, totals: Sequence[NDArray[np.int64]]) -> Plan:
     """The plan for a table with these totals, one array for each entry of the kept rows: cells that they make 0 are left out of the draw.
 
@@ -526,10 +527,7 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     """What is exposed once these totals are published; `table`, any table of these totals such as the released one, shows more of what
     they say together.
     """
-    facts = channel.facts
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        found = _find_exposure(channel, totals, table)
+    facts, found = channel.facts, _find_exposure(channel, totals, table)
     if facts.zeros is None:
         return found
     assert found.lower is not None
@@ -546,4 +544,6 @@ def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None,
     if not facts.measure.nonnegative:
         return replace(exposure(facts.lattice, facts.kept), values_open=False)
     bounds = layout.inequalities if isinstance(layout, BoundsLayout) else None
-    return exposure(facts.lattice, facts.kept, totals, table=table, bounds=bounds)
+    with step("Finding exposed cells"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        return exposure(facts.lattice, facts.kept, totals, table=table, bounds=bounds)

@@ -35,9 +35,7 @@ from holdfast.card.card import (
 )
 from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
-from holdfast.channels.layout import LevelLayout
-from holdfast.display import html_table, shorten
-from holdfast.engines.local import Progress
+from holdfast.display import Watcher, html_table, shorten, step, watching
 from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
@@ -119,7 +117,6 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
 
 def _table_info(plan: Plan) -> TableInfo:
     facts, universe = plan.facts, plan.facts.universe
-    by_levels = isinstance(plan.drawing.channel.layout, LevelLayout)
     return TableInfo(
         name=facts.name,
         columns=universe.columns,
@@ -135,7 +132,6 @@ def _table_info(plan: Plan) -> TableInfo:
         hierarchies=tuple(
             TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))
             for column, tree in universe.hierarchies.items()
-            if by_levels
         ),
         labels=tuple(map(LabelInfo.of, universe.labels.columns)),
         grid=GridInfo.of(facts.measure),
@@ -397,14 +393,15 @@ class Publication(Frames):
         simultaneous: bool = True,
         nonnegative: bool = False,
         method: Ask = "auto",
-        progress: Progress | None = None,
+        progress: Watcher | None = None,
     ) -> Intervals:
-        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
-        simultaneous=True all of them hold together with probability `level`, else each does for itself. `progress` is called with
-        (sums done, sums in all).
+        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`), over the
+        cells that meet a condition if one is given too. With simultaneous=True all of them hold together with probability `level`, else
+        each does for itself. `progress` is called with (name of a step, done, in all).
         """
-        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative, "progress": progress}
-        return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
+        asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
+        with watching(progress):
+            return intervals_of(self.plan.drawing, self.table.counts, queries, level, method=method, **asked)  # type: ignore[arg-type]
 
     def simulate(self, n: int, *, key: NoiseKey | None = None) -> Simulated:
         """What n other releases of the same table would add to its true counts: draws of the public law, which sees no data.
@@ -439,7 +436,15 @@ class Publication(Frames):
         booking = self.booking
         asked = (map, map_code, map_level)
         areas = None if all(part is None for part in asked) else map_request(*asked)
-        output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base, areas)
+        output = Output(
+            Path(folder),
+            (formats,) if isinstance(formats, str) else tuple(formats),
+            None if sign is None else Path(sign),
+            force,
+            formulas,
+            view_base,
+            areas,
+        )
         booking.check_unpublished()
         check_writable(output, self.plan, self.id)
         complete(booking, output, self)
@@ -498,7 +503,8 @@ def complete(booking: Booking, output: Output, release: Publication | Publicatio
         try:
             if not booking.is_staged:
                 assert release is not None
-                release.fill(temporary, output)
+                with step("Writing"):
+                    release.fill(temporary, output)
         except OSError as error:
             raise booking.output_failure(error, output) from None
         if not booking.is_staged:
