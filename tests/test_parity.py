@@ -44,6 +44,7 @@ class Pair(NamedTuple):
 
 PLACE = {"ledger", "witness"}
 """Where a ledger is: in Python the arguments of Ledger.open."""
+THRESHOLD = {"threshold": "in Python a table gets one by a call of its own"}
 COMMANDS: dict[str, Pair] = {
     "verify": Pair((hf.verify,)),
     "view": Pair((hf.load, Publication.view), set(), {"table"}),  # the command is given the folder of the table
@@ -56,7 +57,7 @@ COMMANDS: dict[str, Pair] = {
     "synth": Pair((synthesize, Population.save), set(), {"blocks"}, {"people": "Python must say how many"}),
     "plan": Pair(
         (hf.plan,),
-        {"run_file", "ledger", "no_ledger", "target", "compare"},  # in Python: Ledger.check, allocate, compare
+        {"run_file", "ledger", "no_ledger", "target", "compare"},  # in Python: Ledger.check, allocate, publication.comparison.compare
         {"table", "keep", "mechanism", "published_totals", "disjoint", "progress"},  # in a run file, but for published totals
     ),
     "ledger create": Pair((Ledger.open,), {"ledger"}, {"place", "create", "needs_grants", "read_only"}),
@@ -68,17 +69,20 @@ COMMANDS: dict[str, Pair] = {
     "ledger accept-restore": Pair((Ledger.reopen, Ledger.accept_restore), {"ledger"}, {"place"}),
     "ledger void": Pair((Ledger.reservation, Ledger.void), PLACE, {"reservation"}),
     "cellkey design": Pair(
-        (hf.cellkey.design, Design.quantised, write_table),
-        {"page"},
-        {"table", "path", "allow_lost", "iota"},
-        {"key_size": "Python says the number of keys; the command writes a table at once"},
+        (hf.cellkey.design, hf.cellkey.design_rows, Design.table, write_table),
+        {"page", "largest", "variance"},  # in Python: D, V
+        {"table", "path", "iota", "D", "V", "variance"},
+        {
+            "key_size": "Python says the number of keys; the command writes a table at once",
+            **dict.fromkeys(("epsilon", "delta"), "the command takes them, or a range and a variance; Python has a function for each"),
+        },
     ),
-    "cellkey check": Pair((read_table,), {"table"}, {"path"}),
+    "cellkey check": Pair((read_table, hf.cellkey.PerturbationTable.with_threshold), {"table"}, {"path"}, THRESHOLD),
     "cellkey perturb": Pair(
-        (read_table, hf.CellKey, hf.cellkey.tabulate, Publications.save),
+        (read_table, hf.cellkey.PerturbationTable.with_threshold, hf.CellKey, hf.cellkey.tabulate, Publications.save),
         {"source", "noise", "modulus", "rescale", "release_id", "dataset", "ledger", "no_ledger"},  # CellKeys, rescaled(), hf.release
         {"path", "data", "folder", "query", "reading", "weighted", "formats", "sign", "table", "mechanism"},
-        {"keys": "32 bits on both sides, as a text and as None"},
+        {"keys": "32 bits on both sides, as a text and as None", **THRESHOLD},
     ),
 }
 NOT_COMPARED = {

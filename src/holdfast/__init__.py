@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         Suppression,
     )
     from holdfast.publication.answer import answer
-    from holdfast.publication.comparison import compare
     from holdfast.publication.pipeline import release
     from holdfast.publication.plan import plan
     from holdfast.randomness import NoiseKey
@@ -67,7 +66,6 @@ __all__ = [
     "at_least",
     "at_most",
     "cellkey",
-    "compare",
     "describe",
     "errors",
     "identity",
@@ -107,7 +105,6 @@ _HOME = {
     "at_least": "holdfast.invariants",
     "at_most": "holdfast.invariants",
     "cellkey": "holdfast.cellkey",
-    "compare": "holdfast.publication.comparison",
     "describe": "holdfast.wording",
     "errors": "holdfast.errors",
     "identity": "holdfast.invariants",

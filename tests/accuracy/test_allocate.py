@@ -67,6 +67,24 @@ def test_the_budget_reaches_every_target_and_a_smaller_one_does_not(name: str, w
     assert found.equal > 1.1
 
 
+@pytest.mark.parametrize(("name", "workload"), WORKLOADS, ids=[name for name, _ in WORKLOADS])
+def test_what_nobody_asked_for_is_listed_too(name: str, workload: Mapping[Any, Any]) -> None:
+    """A target for county totals left county by sex with fifty times as much, and nothing said so."""
+    found = hf.allocate(UNEVEN, STATES, workload, per="person")
+    channel: Any = found.mechanism.channel(Facts.of(UNEVEN, STATES))
+    noisy = {(row.level, row.margin): row.largest for row in channel.layout.errors(channel.target) if row.largest}
+    rest = {(row.level, row.margin): row.deviation for row in found.others}
+    assert rest.items() <= noisy.items()
+    reached = {(row.level, "sex" if row.margin == "detailed" else row.margin) for row in found.reached}
+    assert noisy.keys() - rest.keys() == reached
+    assert not rest.keys() & reached
+    assert ("The rest" in str(found)) is bool(rest)
+    for row in found.to_fields()["others"]:
+        assert f"{row['level']:<7}{row['margin']:<7}".strip().split() in [
+            line.removeprefix("The rest").split()[:2] for line in str(found).splitlines()
+        ]
+
+
 def test_one_table_alone_has_the_budget_of_its_formula() -> None:
     """Without kept totals a table of variance t^2 costs rho = 1 / (2 t^2); for one person, who moves, twice that."""
     universe = Universe.product({"county": [str(i) for i in range(9)]})
@@ -296,7 +314,7 @@ def test_what_is_reached_at_most_is_rounded_up() -> None:
         (1234567.0, "at most 1235000 "),
     ):
         row = ReachedLine("county", "total", "5", reached)
-        lines = list(allocation_lines(AllocationFacts("targets", "1", "distance", [], [row], 1.0, 1.0, "")))
+        lines = list(allocation_lines(AllocationFacts("targets", "1", "distance", [], [row], [], 1.0, 1.0, "")))
         assert said in lines[2]
 
 
@@ -311,7 +329,7 @@ def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path
 
 
 def test_one_share_is_not_compared_with_itself() -> None:
-    facts = AllocationFacts("targets", "1", "distance", [], [], 1.0, 1.0, "")
+    facts = AllocationFacts("targets", "1", "distance", [], [], [], 1.0, 1.0, "")
     assert list(allocation_lines(facts))[-1].endswith("a rho more than 0.1 % lower; equal shares do as well.")
     assert "more than 0.59 % lower" in list(allocation_lines(replace(facts, within=1.005802)))[-1]  # proved, and printed as 0.58 once
     assert "more than 0.58 % lower" in list(allocation_lines(replace(facts, within=1.0058)))[-1]

@@ -15,6 +15,12 @@ def test_what_is_said_of_a_design_and_of_its_table(snapshot: Callable[..., None]
     snapshot(hf.describe(made.quantised(1 << 32).epsilon_delta()), "2^32 keys")
 
 
+def test_a_design_is_printed_on_one_line() -> None:
+    """It was thousands of characters of fractions."""
+    assert repr(design("0.5", "1e-4")) == "Design(epsilon = 0.5, delta = 0.0001: noise of -25 to 25, gamma = 0.0102, variance 49.0022)"
+    assert len(repr(design("0.123456789123456789", "1e-9"))) < 120
+
+
 def test_what_is_said_of_zeros_that_stay_zero(snapshot: Callable[..., None]) -> None:
     text = hf.describe(design_rows(3, "1.3").quantised(1 << 16).epsilon_delta())
     assert "always published as zero" in text

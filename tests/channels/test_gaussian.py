@@ -20,6 +20,7 @@ from holdfast.laws import Gaussian, LevelGaussian, Sequential
 from holdfast.privacy import zcdp_delta
 from holdfast.privacy.guarantee import GaussianLaw
 from holdfast.samplers.table import steps_of
+from holdfast.testing import SteppedLaw, renyi_divergence
 from tests.examples import examples
 
 Keep = list[Any]
@@ -193,3 +194,26 @@ def plans(table: hf.Table, keep: Keep, mechanism: Any) -> tuple[Any, Any]:
     """Without and with the values of the totals."""
     totals = [int(v) for rows in Facts.of(table, keep).kept.rows for v in rows.totals(table.counts)]
     return hf.plan(table, keep, mechanism), hf.plan(table, keep, mechanism, published_totals=totals)
+
+
+@pytest.mark.parametrize("sigma_squared", ["1/5", "2/5", "1"])
+def test_the_promise_holds_for_secrets_in_several_blocks(sigma_squared: str) -> None:
+    """Divergences of both blocks add up to no more than what the promise says at the squared length of the secret."""
+    universe = hf.Universe.listed({"a": ["x"] * 3 + ["y"] * 4, "b": [str(i) for i in range(7)]})
+    channel = channel_of(universe, [hf.margin("a")], sigma_squared=sigma_squared, law="sequential")
+    assert isinstance(channel.target, Sequential)
+    promised = channel.guarantee.rho
+    assert promised is not None
+    variance = Fraction(sigma_squared)
+    blocks = {n: stepped(n, variance) for n in (3, 4)}
+    for alpha in (Fraction(3, 2), Fraction(2), Fraction(16)):
+        for secret in ({3: (1, -1, 0)}, {3: (1, 0, -1), 4: (0, 1, 0, -1)}, {3: (0, 1, -1), 4: (1, 1, -1, -1)}, {4: (0, 0, 1, -1)}):
+            loss = sum(renyi_divergence(blocks[n], w[:-1], alpha).upper for n, w in secret.items())
+            length = sum(entry**2 for w in secret.values() for entry in w)
+            assert loss <= alpha * promised * length
+
+
+def stepped(cells: int, sigma_squared: Fraction) -> SteppedLaw:
+    """One sum, cell after cell: what is left of it is shared out evenly."""
+    left = [Fraction(cells - j) for j in range(cells - 1)]
+    return SteppedLaw(tuple(sigma_squared * (n - 1) / n for n in left), tuple((-1 / n,) * j for j, n in enumerate(left)))

@@ -329,6 +329,17 @@ class TestPlanSeesNoCount:
         (work / "counties.csv").write_text("state,county,people\n17,031,0\n17,043,1\n17,097,2\n18,001,3\n18,003,4\n19,001,99\n")
         assert [run("plan", "run.toml", *extra) for extra in ([], ["--json"])] == first
 
+    def test_nor_does_a_comparison_of_mechanisms(self, work: Path, run: Callable[..., Ran]) -> None:
+        first = [run("plan", "run.toml", "--compare", *extra) for extra in ([], ["--json"])]
+        assert [(ran.code, ran.err) for ran in first] == [(0, "")] * 2
+        assert first[0].out.splitlines()[1].startswith("generalized-laplace (asked)        epsilon = 0.5")
+        found = json.loads(first[1].out)
+        assert (found["protect"], found["budget"]) == ("person", "epsilon = 0.5")
+        assert {row["mechanism"] for row in found["rows"]} > {"generalized-gaussian", "conditional", "suppression"}
+        (work / "counties.csv").write_text(TWIN)
+        assert [run("plan", "run.toml", "--compare", *extra) for extra in ([], ["--json"])] == first
+        assert set(os.listdir(work)) == {"counties.csv", "run.toml"}
+
 
 class TestJson:
     def test_every_command_prints_one_object(self, work: Path, run: Callable[..., Ran]) -> None:

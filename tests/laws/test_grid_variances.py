@@ -12,7 +12,6 @@ from holdfast.channels.covariance import of_shape
 from holdfast.lattices.shapes import Grid
 from holdfast.lattices.shapes.plain import zero_sum_basis
 from holdfast.laws import L1Laplace
-from holdfast.laws import families as laws
 from holdfast.laws.families import grid_laplace_variance
 from holdfast.samplers.table import choose
 
@@ -39,7 +38,7 @@ def test_closed_forms_are_those_of_all_tables(axes: tuple[int, ...], epsilon: st
     target, shape = L1Laplace(Fraction(epsilon)), Grid(axes)
     whole = of_shape(target, choose(shape, target).noise, shape, np.arange(shape.size)[None])
     assert whole.variance.basis == "exact"
-    query = np.arange(shape.size) % 5 + 0.5
+    query = np.array([i % 5 + 0.5 for i in range(shape.size)])
     assert whole.variance_of(query) == pytest.approx(float(weights @ (tables @ query) ** 2 / weights.sum()), rel=1e-9 + found[1])
 
 
@@ -52,7 +51,7 @@ def test_what_wraps_around_is_less_than_the_stated_error(axes: tuple[int, ...], 
     found = grid_laplace_variance(axes, Fraction(epsilon))
     assert found is not None
     for times, differs in ((1.5, False), (1 / 3, Fraction(epsilon) < 2)):
-        monkeypatch.setattr(laws.math, "ceil", lambda x, ceil=math.ceil, times=times: ceil(times * x))
+        monkeypatch.setattr(math, "ceil", lambda x, ceil=math.ceil, times=times: ceil(times * x))
         other = grid_laplace_variance(axes, Fraction(epsilon))
         monkeypatch.undo()
         assert other is not None

@@ -73,7 +73,12 @@ class TestAskedFor:
         statement, report = ((folder / page).read_text() for page in ("statement.html", "report.html"))
         assert statement.index(">The budget<") < statement.index(">What it means<") < statement.index(">What is exact<")
         promise = report[report.index("The promise in numbers") :]
-        assert promise.index("As requested") < promise.index(words) < promise.index("Each unit of")
+        on_pages = words.replace(" = ", " ").replace("_", " ")
+        assert promise.index("As requested") < promise.index(on_pages) < promise.index("Each unit of")
+        if "for each unit" in on_pages:
+            assert on_pages[on_pages.index("for each unit") :] in statement, (
+                "an epsilon with its delta is asked for a distance, not its square"
+            )
         said_before = "for one person" in words and mechanism is not PAIR  # a pure promise, asked for one person: just these numbers
         assert (">One person<" in promise) is not said_before
         assert any(line.strip().startswith("one person: ") for line in lines) is not said_before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from fractions import Fraction
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from holdfast.mechanisms import Mechanism, keys
 from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.exchange import Exchange
 from holdfast.publication import comparison
-from holdfast.publication.comparison import LARGEST_COUNT, Comparison, compare, stated_table
-from holdfast.wording.comparison import MechanismRow
+from holdfast.publication.comparison import LARGEST_COUNT, compare, stated_table
+from holdfast.wording.comparison import Comparison
 from holdfast.wording.view import SIZES
 from tests.snapshot_files import Snapshot
 
@@ -27,7 +27,7 @@ LAPLACE = hf.GeneralizedLaplace(epsilon="1")
 BY_TOWN = [hf.margin("town")]
 
 
-def row(found: Comparison, name: str, *, view: bool = False) -> MechanismRow:
+def row(found: Comparison, name: str, *, view: bool = False) -> Any:
     return next(one for one in found.rows if one.mechanism == name and one.view is view)
 
 
@@ -43,7 +43,7 @@ class TestRows:
     )
     def test_the_one_asked_for_is_first_and_every_mechanism_with_a_budget_is_there(self, mechanism: Mechanism) -> None:
         found = compare(TOWNS, BY_TOWN, mechanism)
-        assert found.rows[0].mechanism == mechanism.name
+        assert (found.rows[0].mechanism, found.rows[0].asked) == (mechanism.name, True)
         wanted = {name for name, cls in MECHANISMS.items() if not cls.takes_answers and name != "cell-key"}
         assert {one.mechanism for one in found.rows} == wanted
         views = {one.mechanism for one in found.rows if one.view}
@@ -58,8 +58,7 @@ class TestRows:
             def at_budget(cls, budget: Exchange) -> Any:
                 return cls(epsilon=budget.epsilon / 2)
 
-        monkeypatch.setattr(comparison, "MECHANISMS", dict(MECHANISMS))
-        monkeypatch.setitem(comparison.MECHANISMS, Doubled.name, Doubled)
+        monkeypatch.setattr(comparison, "MECHANISMS", {**MECHANISMS, Doubled.name: Doubled})
         found = compare(TOWNS, BY_TOWN, LAPLACE)
         assert row(found, "doubled-laplace").promise == "epsilon = 0.5"
         assert row(found, "doubled-laplace").sizes[0].error > row(found, "generalized-laplace").sizes[0].error
@@ -73,7 +72,7 @@ class TestRows:
         assert "tries for one exact Laplace draw" in (first.problem or "")
         assert not first.sizes
         assert row(found, "generalized-gaussian").sizes
-        assert "generalized-laplace (l1): refused. A block of" in str(found)
+        assert "generalized-laplace (asked): refused. A block of" in str(found)
 
     def test_a_comparison_is_at_a_budget(self) -> None:
         with pytest.raises(InvalidParameter, match="A comparison is at one budget, and suppression has none"):
@@ -101,6 +100,12 @@ class TestBudgets:
         assert found.rows[0].promise == promise
         assert row(found, "rounded-projection").promise == {"epsilon = 1": "epsilon = 1", "rho = 2": "epsilon = 2"}[promise]
 
+    def test_the_foot_never_says_more_than_is_implied(self) -> None:
+        """1.42 would have been sqrt(2), rounded up: it implies a larger rho than was asked for."""
+        said = str(compare(TOWNS, BY_TOWN, hf.GeneralizedGaussian(rho="1")))
+        assert "the largest epsilon of nine digits that implies rho = 1 is 1.41421356 " in said
+        assert "epsilon = 1.41421356+" in said
+
 
 class TestErrors:
     def test_noise_that_sees_no_data_has_the_deviations_of_its_plan(self) -> None:
@@ -115,7 +120,7 @@ class TestErrors:
             assert [one.cells for one in first.sizes[1:]] == [int(count) for count in _class_sizes(24)]
 
     def test_conditional_noise_is_simulated_as_its_law_by_enumeration(self) -> None:
-        """Under one total of three cells: P[y] proportional to exp(-rate |y - x|_1), y >= 0."""
+        """Under one total of three cells: P[y] proportional to exp(-rate |y - x|_1), y >= 0. The key is public: this is no chance."""
         universe = hf.Universe.product({"cell": ["a", "b", "c"]})
         found = compare(universe, [hf.total()], hf.Conditional(epsilon="1", gamma=1)).rows[0]
         truth, total, rate = stated_table(3), int(stated_table(3).sum()), 0.25
@@ -145,8 +150,8 @@ class TestErrors:
     def test_bounds_that_the_stated_table_leaves_are_not_simulated(self) -> None:
         found = compare(TOWNS, BY_TOWN, hf.Conditional(epsilon="1", upper=20))
         assert not found.rows[0].refused
-        assert "does not lie within the bounds" in (found.rows[0].problem or "")
-        assert "conditional: not simulated." in str(found)
+        assert "The stated table is not within its bounds." in (found.rows[0].problem or "")
+        assert "conditional (asked): not simulated." in str(found)
 
 
 def _class_sizes(cells: int) -> np.ndarray:
@@ -171,5 +176,5 @@ def test_how_it_reads(snapshot: Snapshot) -> None:
     found = compare(TOWNS, BY_TOWN, LAPLACE)
     snapshot(str(found), "pure")
     snapshot(str(compare(TOWNS, BY_TOWN, hf.GeneralizedGaussian(rho="1/2"))), "rho")
-    assert json.loads(json.dumps(found.to_fields()))["rows"][0]["promise"] == "epsilon = 1"
-    assert Fraction(found.to_fields()["budget"].split(" = ")[1]) == 1
+    assert json.loads(json.dumps(asdict(found)))["rows"][0]["promise"] == "epsilon = 1"
+    assert repr(found) == "Comparison(epsilon = 1 for one person; 8 rows)"

@@ -278,13 +278,13 @@ class TestFrames:
         assert "counts" in notebook_page(found["table"])  # which are confidential, and not shown
 
     def test_codes_are_escaped_and_few_cells_are_shown(self) -> None:
-        universe = hf.Universe.product({"a": [f"<b>{number}" for number in range(12)]})
-        made = hf.release(hf.Table(universe, np.arange(12)), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests(1))
+        universe = hf.Universe.product({"a": [f"<b>{number}" for number in range(13)]})
+        made = hf.release(hf.Table(universe, np.arange(13)), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests(1))
         shown = notebook_page(made.table)
         assert "<b>" not in shown
         assert "&lt;b&gt;5" in shown
         assert "&lt;b&gt;6" not in shown
-        assert "The first 6 of 12 rows" in shown
+        assert "The first 6 of 13 rows" in shown
 
 
 def test_modules_of_the_room_do_not_import_each_other_in_a_circle() -> None:

@@ -105,7 +105,7 @@ def test_the_laws_of_one_key_differ() -> None:
     """One key object, one release: the law is in the subkey. Many draws of either have the same second moments, nearly."""
     drawn = {}
     for law in ("lattice", "sequential"):
-        found = hf.GeneralizedGaussian(sigma_squared=4, law=law).law(hf.lattice(UNIVERSE, KEEP))  # type: ignore[arg-type]
+        found = hf.GeneralizedGaussian(sigma_squared=4, law=law).law(hf.lattice(UNIVERSE, KEEP))
         with hf.NoiseKey.for_tests("one") as key:
             drawn[law] = found.sample(200, key)
     assert not np.array_equal(drawn["lattice"], drawn["sequential"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
@@ -85,6 +86,31 @@ def test_what_is_saved_is_what_the_command_writes(run: Run) -> None:
     found = hf.verify("by-python")
     assert (found.release_id, found.tables, found.private) == ("by-python", 2, False)
     assert run(*WITH_SECRET, "-o", "again").code == 0
+
+
+def test_each_page_names_its_table_and_no_file_calls_the_release_private() -> None:
+    make(ledger=None, secret=RecordKeys.generate()).save("out")
+    titles = {
+        re.findall(r"<title>([^<]*)</title>", Path("out", table, f"{page}.html").read_text(encoding="utf-8"))[0]
+        for table in TABLES
+        for page in ("statement", "report")
+    }
+    assert titles == {f"{page} on table {table} of release out" for table in TABLES for page in ("Statement", "Report")}
+    for said in (Path("out/tables.json"), *Path("out").glob("*/card.json")):
+        text = said.read_text(encoding="utf-8")
+        assert '"private"' not in text
+        assert '"test_key": false' in text
+
+
+def test_weighted_tables_show_no_epsilon_on_the_statement() -> None:
+    """One record changes a weighted count by its weight: the figures are those of numbers of records."""
+    rows = [f"{line},2" if place else f"{line},w" for place, line in enumerate(Path("people.csv").read_text(encoding="utf-8").splitlines())]
+    Path("people.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    make(ledger=None, weight="w").save("weighted")
+    make(ledger=None).save("plain")
+    pages = [Path(folder, "ages/statement.html").read_text(encoding="utf-8") for folder in ("plain", "weighted")]
+    assert ["One cell and one answer" in page for page in pages] == [True, False]
+    assert [", before weights, with a variance of at most" in page for page in pages] == [False, True]
 
 
 def test_one_charge_for_all_tables() -> None:

@@ -89,7 +89,7 @@ def test_settings() -> None:
 def test_cost_rows_lead_with_what_was_asked_for() -> None:
     rows = cost_rows(a_card())
     assert rows == [
-        ("As requested", "epsilon = 0.192 for each unit of l1 distance between two tables"),
+        ("As requested", "epsilon 0.192 for each unit of l1 distance between two tables"),
         ("One person", "epsilon 0.384"),
         ("Each unit of l1 distance between two tables", "epsilon 0.192"),
     ]

@@ -77,6 +77,21 @@ class TestWords:
         broken = {**LEVELS, "mechanism__parameters": {"levels": "[" * 100_000}}
         assert "levels [[[" in read(**broken).text
 
+    def test_of_many_levels_those_with_noise_are_shown(self) -> None:
+        """The first twelve rows were those of kept totals, all 0, and the municipalities were hidden."""
+        exact = [{"level": "county", "margin": f"m{i}", "units": 6, "smallest": 0.0, "median": 0.0, "largest": 0.0} for i in range(20)]
+        noisy = [
+            {"level": level, "margin": f"m{i}", "units": units, "smallest": 2.5, "median": 2.5 + i, "largest": 20.5}
+            for level, units in (("municipality", 150), ("tract", 900))
+            for i in range(20)
+        ]
+        page = read(**{**LEVELS, "expected_error__levels": [*exact, *noisy]})
+        for level in ("municipality", "tract"):
+            shown = [f"{level} m{i}" in page.text for i in range(20)]
+            assert shown == [True] * 5 + [False] * 14 + [True]
+        assert "county m" not in page.text
+        assert "48 more rows are in card.json. Shown are, of each level, the first margins that have noise and the finest." in page.text
+
     def test_only_the_first_kept_totals_are_shown(self) -> None:
         rows = [("margin(county)", f"county={i}", i) for i in range(1, 3144)]
         page = Page(report_html(a_card(), rows, ReportFacts()))

@@ -23,6 +23,7 @@ from holdfast.lattices.shapes.merging import Measured, MergedUnits, merge_axes
 from holdfast.lattices.trees import Tree
 from holdfast.laws import Gaussian, LevelGaussian, Sequential
 from holdfast.randomness import NoiseKey
+from holdfast.samplers import tree_gaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian
 from holdfast.samplers.table import choose, steps_of
 from holdfast.samplers.theta import log_theta3
@@ -109,6 +110,24 @@ def test_the_axes_are_merged_as_far_as_the_margins_allow(name: str) -> None:
     assert (merged.shape.lengths, merged.chains) == (lengths, chains)
     assert (merged.shape.size, merged.shape.rank) == (shape.size, shape.rank)
     check_same_form(shape, LevelGaussian(Fraction(1), measured))
+
+
+DEEP = Tree(((2,), (2, 1), (1, 2, 2)))
+FOUR_LEVELS = units(DEEP, (2, 3), [[0], [], [], []]), ((0, 3, HALF), (1, 3, QUARTER), (1, 1, Fraction(1, 8)), (2, 1, Fraction(1, 8)))
+
+
+@pytest.mark.parametrize("largest", [1, tree_gaussian.LARGEST_INTEGERS])
+@pytest.mark.parametrize("case", [FOUR_LEVELS, *(own[:2] for own in CASES.values())], ids=["four levels", *CASES])
+def test_compiled_draws_on_merged_axes_equal_those_without_floats(
+    case: tuple[Units, tuple[Measured, ...]], largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With weights as integers where they can be, and as doubles above the leaves."""
+    monkeypatch.setattr(tree_gaussian, "LARGEST_INTEGERS", largest)
+    shape, measured = case
+    sampler = merged_sampler(merge_axes(shape, measured), Fraction(1))
+    slow, fast = (NoiseKey.for_tests("merged axes").stream("compiled") for _ in range(2))
+    assert np.array_equal(sampler.draw_compiled(6, fast), sampler.draw_slowly(6, slow))
+    assert fast.position == slow.position
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -24,6 +24,7 @@ from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian, SequentialGaussian
 from holdfast.samplers.steps import Steps, together
 from holdfast.samplers.table import choose, steps_of
+from holdfast.samplers.tree_gaussian import TreeGaussian
 from holdfast.testing import SteppedLaw, check_fit_categories, renyi_divergence, worst_loss
 from holdfast.testing.fit import ALPHA, chi_square_p_value
 from tests.samplers.levels_shapes import SMALL
@@ -137,10 +138,34 @@ def test_the_same_draws_without_floats(name: str) -> None:
     import holdfast.samplers._levels_compiled  # noqa: F401  # so that the fast form is taken
 
     sampler = MADE[name]()
-    slow_words, fast_words = (NoiseKey.for_tests("sequential law").stream(name, "oracle") for _ in range(2))
+    slow_words, fast_words, wide_words = (NoiseKey.for_tests("sequential law").stream(name, "oracle") for _ in range(3))
     slow = sampler.draw_slowly(40, slow_words)
-    assert np.array_equal(slow, (sampler.draw if name.startswith("classes") else sampler.draw_compiled)(40, fast_words))
+    draw = "draw" if name.startswith("classes") else "draw_compiled"
+    assert np.array_equal(slow, getattr(sampler, draw)(40, fast_words))
     assert slow_words.position == fast_words.position
+    for part in (sampler, getattr(sampler, "inside", sampler)):
+        part.band = 2.0**-4
+    assert np.array_equal(slow, getattr(sampler, draw)(40, wide_words))
+
+
+def test_weights_that_are_no_integers_decide_alike_in_narrow_cells() -> None:
+    import holdfast.samplers._levels_compiled  # noqa: F401  # so that the fast form is taken
+
+    weights = {(2, 0): Fraction(7), (1, 0): Fraction(10**7 + 3, 10**6 + 33), (0, 0): Fraction(10**9 + 7, 10**7 + 19)}
+    tree = Tree(((3,), (2, 3, 4)))
+    slow_sampler, fast_sampler = (
+        TreeGaussian(tree, (2,), (frozenset(), frozenset(), frozenset()), both(weights), whole=False) for _ in range(2)
+    )
+    assert not slow_sampler.sequence.is_exact
+    assert float(slow_sampler.steps.least or 1) < 0.06
+    words = [NoiseKey.for_tests("sequential law").stream("real weights") for _ in range(2)]
+    assert np.array_equal(slow_sampler.draw_slowly(200, words[0]), fast_sampler.draw_compiled(200, words[1]))
+    assert words[0].position == words[1].position
+
+
+def both(weights: dict[tuple[int, int], Fraction]) -> dict[tuple[int, int], Fraction]:
+    """The same weights for the margin over the axis and the contrast along it, but for a little."""
+    return {**weights, **{(level, 1): weight * Fraction(1001, 1000) for (level, _), weight in weights.items()}}
 
 
 @pytest.mark.parametrize("variance", [ONE / 4, ONE / 30, ONE / 500, ONE / 2**20], ids=str)

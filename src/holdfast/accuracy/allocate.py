@@ -13,9 +13,9 @@ import numpy as np
 
 from holdfast.accuracy.level_design import Floats, Margin, MarginVariances
 from holdfast.accuracy.share_design import Objective, best_shares, closed_form
-from holdfast.channels import Facts
+from holdfast.channels import Channel, Facts
 from holdfast.channels.gaussian import settle
-from holdfast.channels.layout import MOST_MARGINS
+from holdfast.channels.layout import MOST_MARGINS, LevelLayout
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact, round_figure, round_up
@@ -52,6 +52,12 @@ class Reached:
     target: Fraction | None
     deviation: float
 
+    @property
+    def facts(self) -> ReachedLine:
+        """In plain values: the target exact, the deviation rounded up."""
+        target = None if self.target is None else format_exact(self.target)
+        return ReachedLine(self.level, self.margin, target, round_figure(self.deviation, 6, is_bound=True))
+
 
 @dataclass(frozen=True)
 class Allocation:
@@ -59,6 +65,7 @@ class Allocation:
 
     mechanism:  ready for hf.plan and hf.release.
     reached:    one row for each wanted margin, from the law that the plan shows.
+    others:     one row for each level and margin that was not wanted and is not exact: they get what the shares leave.
     within:     the goal is at most this factor above what any shares could reach with these margins measured: a proof, not a hope.
                 For targets it is a factor of rho, else one of the sum or the largest variance.
     equal:      the same factor for equal shares of the same margins, over the one reached: what choosing was worth.
@@ -67,6 +74,7 @@ class Allocation:
     goal: Goal
     mechanism: GeneralizedGaussian
     reached: tuple[Reached, ...]
+    others: tuple[Reached, ...]
     within: float
     equal: float
 
@@ -90,14 +98,13 @@ class Allocation:
     @property
     def facts(self) -> AllocationFacts:
         """In plain values, for screens and JSON."""
-        targets = [None if row.target is None else format_exact(row.target) for row in self.reached]
-        reached = [round_figure(row.deviation, 6, is_bound=True) for row in self.reached]
         return AllocationFacts(
             goal=self.goal,
             rho=format_exact(self.rho),
             per=self.mechanism.per,
             levels=[ShareLine(share.level, share.margin, format_exact(share.share)) for share in self.shares],
-            reached=[ReachedLine(row.level, row.margin, to, far) for row, to, far in zip(self.reached, targets, reached, strict=True)],
+            reached=[row.facts for row in self.reached],
+            others=[row.facts for row in self.others],
             within=max(round_figure(self.within, 6, is_bound=True), 1.0),
             equal_shares=round_figure(self.equal, 6, is_bound=False),
             run_file=self.run_file,
@@ -180,7 +187,18 @@ def allocate(
         rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(most)))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
     value = float(rho_per_distance) if goal == "targets" else design.value
-    return Allocation(goal, mechanism, tuple(rows), value / design.bound, equal / value)
+    others = tuple(_find_others(mechanism.channel(facts), places))
+    return Allocation(goal, mechanism, tuple(rows), others, value / design.bound, equal / value)
+
+
+def _find_others(channel: Channel, places: Sequence[Margin]) -> Iterable[Reached]:
+    """What levels and margins get that nobody asked for, as far as they are not exact."""
+    layout = channel.layout
+    assert isinstance(layout, LevelLayout)
+    wanted = {(layout.names[level], layout.margins.get(mask)) for level, mask in places}
+    for error in layout.errors(channel.target):
+        if error.largest and (error.level, error.margin) not in wanted:
+            yield Reached(error.level, error.margin, None, error.largest)
 
 
 def _law(mechanism: GeneralizedGaussian, facts: Facts) -> GaussianLaw:

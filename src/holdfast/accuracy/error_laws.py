@@ -107,7 +107,7 @@ class GaussianSum:
 
 @dataclass(frozen=True)
 class NearSum:
-    """Of noise that the sequential law draws in some block.
+    """Noise that the sequential law draws in some block.
 
     law:       that of the lattice law; None where it is too far. distance: of the two in total variation.
     variance, shift:  of the continuous form, and how far means of steps can move the sum: |error| > t + shift has probability
@@ -342,7 +342,7 @@ class ErrorLaws:
         return self._steps(parts).total_variation
 
     def _steps(self, parts: Sequence[Part]) -> Steps:
-        """Of the blocks that the sequential law draws."""
+        """Return the steps of those blocks that the sequential law draws."""
         target = self.drawing.channel.target
         return together((sequential_steps(target, shape), 1) for shape, _, _ in parts)
 

@@ -17,7 +17,7 @@ from holdfast.cellkey.rows import LARGEST_ROWS_D, design_rows
 from holdfast.cellkey.table import PerturbationTable
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
-from holdfast.exact.formatting import format_exact
+from holdfast.exact.formatting import format_exact, format_short
 from holdfast.exact.parameters import Exact, exact_fraction
 from holdfast.privacy.parameters import budget, ordinary, probability
 
@@ -45,7 +45,7 @@ class Ranges:
     delta: tuple[Enclosure, Enclosure]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design:
     """Noise for a wanted (epsilon, delta), for both counts at least D.
 
@@ -72,6 +72,10 @@ class Design:
     @property
     def variance(self) -> float:
         return self.noise.variance()
+
+    def __repr__(self) -> str:
+        asked = f"epsilon = {format_short(self.epsilon)}, delta = {format_short(self.delta)}"
+        return f"Design({asked}: noise of {-self.D} to {self.D}, gamma = {format_short(self.gamma)}, variance {self.variance:.6g})"
 
     @cached_property
     def smallest(self) -> SymmetricNoise:

@@ -42,7 +42,7 @@ class KeyInterval:
 class PerturbationRow:
     """The noise of one count: `noise[k]` for keys in [upper[k - 1], upper[k]), from 0 on; upper bounds increase strictly up to key_size.
 
-    A noise value may stand in several intervals. Neighbouring intervals of the same noise are joined when a table is made.
+    A noise value may have several intervals. Neighbouring intervals of the same noise are joined when a table is made.
     """
 
     count: int
@@ -294,7 +294,7 @@ class PerturbationTable:
         return PerturbationTable(rows, repeat=self.repeat, folds=self.folds)
 
     def epsilon_delta(self) -> Losses:
-        """What two counts that differ by one can be told apart by: exact, for every pair of neighbouring counts that have rows, both ways.
+        """Return how well two neighbouring counts can be distinguished: exact, for every pair that has rows, both ways.
 
         It is for one cell and one answer, over the draw of the keys. It does not compose and does not cover differences of tables.
         """

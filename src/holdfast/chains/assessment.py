@@ -280,10 +280,11 @@ def _check_met(kernel: Kernel, meetings: Meetings) -> None:
     if meetings.unmet:
         raise NoMeeting(
             f"{meetings.pairs - meetings.unmet} of {meetings.pairs} coupled pairs of {kernel.name} met within "
-            f"{meetings.most} steps ({_sweeps(meetings.most // kernel.steps_per_sweep)}), {meetings.unmet} did not, so no bound was "
+            f"{meetings.most} steps ({sweeps_phrase(meetings.most // kernel.steps_per_sweep)}), {meetings.unmet} did not, so no bound was "
             "obtained. Allow more steps with `most`, or use another kernel."
         )
 
 
-def _sweeps(count: int) -> str:
+def sweeps_phrase(count: int) -> str:
+    """For example "1 sweep" or "12 sweeps"."""
     return f"{count} sweep{'' if count == 1 else 's'}"

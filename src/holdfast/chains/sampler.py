@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.chains.assessment import Assessed, Said, as_said, assess_all
+from holdfast.chains.assessment import Assessed, Said, as_said, assess_all, sweeps_phrase
 from holdfast.chains.kernels import chain_seed, kernel_for
 from holdfast.chains.meeting import Progress
 from holdfast.chains.protocol import Kernel
@@ -32,7 +32,7 @@ class ChainSampler:
 
     @property
     def name(self) -> str:
-        return f"{self.kernel.name}, {self.assessment.sweeps} sweeps"
+        return f"{self.kernel.name}, {sweeps_phrase(self.assessment.sweeps)}"
 
     @property
     def cells(self) -> int:

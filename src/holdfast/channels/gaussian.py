@@ -8,7 +8,7 @@ and never from a pilot. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over block
 `auto` takes the lattice law for blocks that expect MOST_TRIES at most; then the sequential law where it has hardly a price, NEARLY; then
 whichever has the least noise: the lattice law of blocks that can be drawn in reasonable time (MAX_CELL_TRIES), or the sequential law.
 
-Of a budget the least noise is taken that keeps it: variances are f times those of the lattice law of the whole budget, f the least
+The least noise that keeps a budget is taken: variances are f times those of the lattice law of the whole budget, f the least
 number of FACTOR_DIGITS decimals with (1 + kappa) / f <= 1. kappa falls as f grows, and so does every bound of tries: blocks go over to the
 lattice law, until kappa is 0. So auto takes the sequential law, or the lattice law at the largest rho at which it can be drawn.
 """

@@ -49,7 +49,8 @@ def design(
     variance: Annotated[str | None, typer.Option(help="Variance of the noise, with --max.")] = None,
     js: Annotated[int, typer.Option(help="With --max: results 1 to js never occur.")] = 0,
     stay: Annotated[str | None, typer.Option(help="With --max: least probability that a count stays as it is, such as 0.5.")] = None,
-    allow_short: Annotated[bool, typer.Option("--allow-short", help="Small counts may have less than the variance.")] = False,
+    monotone: Annotated[bool, typer.Option("--monotone", help="With --max: chances do not fall from the lowest noise up to none.")] = False,
+    allow_short: Annotated[bool, typer.Option("--allow-short", help="With --max: small counts may have less than the variance.")] = False,
     key_size: Annotated[str, typer.Option(help="Number of cell keys: 2^32, 4096, or 0.8 for decimals of 8 digits.")] = "2^32",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Perturbation table to write; an existing file is not touched.")
@@ -73,17 +74,17 @@ def design(
     for path in (output, page):
         if path is not None:
             check_place(path)
-    is_for_rows = any(given is not None for given in (largest, variance, stay)) or js or allow_short
+    is_for_rows = any(given is not None for given in (largest, variance, stay)) or js or monotone or allow_short
     if epsilon is not None and delta is not None and not is_for_rows:
         made = check_design(find(epsilon, delta), size)
         checked, shown, fields = made.check, design_screen(made) + "\n", design_json(made)
     elif epsilon is None and delta is None and largest is not None and variance is not None:
-        rows = design_rows(largest, variance, js=js, stay=stay, allow_short=allow_short)
+        rows = design_rows(largest, variance, js=js, stay=stay, monotone=monotone, allow_short=allow_short)
         checked = check_table(rows.quantised(size), name=f"Design for noise up to {largest}, variance {variance}", law=rows)
         shown, fields = "", check_json(checked)
     else:
         raise InvalidParameter(
-            "A design needs --epsilon and --delta, or --max and --variance. --js, --stay and --allow-short go with --max. Give one pair."
+            "A design needs --epsilon and --delta, or --max and --variance. --js, --stay and the like go with --max. Give one pair."
         )
     if output is not None:
         write_table(checked.table, output, kind)  # type: ignore[arg-type]  # another kind is refused there

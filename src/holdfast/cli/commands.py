@@ -212,7 +212,7 @@ def _compare_mechanisms(run: Run, table: Declarations | HoldfastTable, as_json: 
 
     with step("Comparing mechanisms"):
         found = compare(table, run.keep, run.mechanism)
-    print(json.dumps(found.to_fields(), indent=2) if as_json else found)
+    print(json.dumps(dataclasses.asdict(found), indent=2) if as_json else found)
 
 
 def _allocate_budget(run: Run, table: Declarations | HoldfastTable, targets: list[str]) -> Allocation:

@@ -437,7 +437,7 @@ def one_sum_laplace_variance(cells: int, epsilon: Fraction) -> tuple[float, floa
 MOST_RESIDUES = 1 << 21
 """Rows of a two-way table, modulo some number, over which its law is summed: a tenth of a second."""
 LARGEST_ERROR = 1e-3
-"""Of a variance by sums in doubles; where noise is so nearly nil that more is open, it is estimated."""
+"""Relative error of a sum in doubles above which a variance is estimated from draws: such noise is nearly nil."""
 
 
 def grid_laplace_variance(axes: Sequence[int], epsilon: Fraction) -> tuple[float, float] | None:

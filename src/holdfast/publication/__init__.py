@@ -7,6 +7,7 @@ publication                what was drawn or read, as values that never change, 
 folder                     the folder, written whole or not at all; its files (public_files, listings, maps, signing)
 given_files                files that somebody else made, read without harm
 sums, plots, view          sums of cells, figures, and counts for print
+rows                       the first rows of a table, for the report and for notebooks
 report_facts               the facts that figures and reports are drawn from
 tables                     several tables by the cell key method as one release
 cellkey                    checks of perturbation tables

@@ -8,16 +8,15 @@ Errors of noise that sees no data come from its law. What depends on the true co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.channels import Facts
 from holdfast.channels.layout import BoundsLayout
-from holdfast.engines.local import check_input, run_task
+from holdfast.engines.local import run_task
 from holdfast.errors import HoldfastError, InvalidParameter
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.constraints import Constraint
@@ -33,11 +32,11 @@ from holdfast.samplers.choice import CELL_SECONDS, duration
 from holdfast.tables import Declarations, Table, Universe
 from holdfast.wording.comparison import (
     NO_BUDGET,
+    OUTSIDE,
     TOO_LONG,
-    ComparisonFacts,
+    Comparison,
     MechanismRow,
     SizeError,
-    comparison_lines,
     exchange_sentence,
     promise_text,
     stated_sentence,
@@ -57,32 +56,10 @@ CELL_WORK, SOLVED_WORK = 20, 1 / (SOLVED_CELLS * CELL_SECONDS)
 """Cell draws that take as long as a cell of a simulated release, and as one that the solver of views looks at."""
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The rows of a comparison; the mechanism that was asked for is the first."""
-
-    facts: ComparisonFacts
-
-    @property
-    def rows(self) -> tuple[MechanismRow, ...]:
-        """A row for each mechanism, and after it one for its counts for print."""
-        return self.facts.rows
-
-    def to_fields(self) -> dict[str, Any]:
-        """Plain values, for `--json`."""
-        return asdict(self.facts)
-
-    def __str__(self) -> str:
-        return "\n".join(comparison_lines(self.facts))
-
-    def __repr__(self) -> str:
-        return f"Comparison({len(self.rows)} rows)"
-
-
 def compare(table: Table | Declarations | Universe, keep: Iterable[Constraint], mechanism: Mechanism) -> Comparison:
     """Compare what every mechanism would give at the budget of this one.
 
-    Given:       as for hf.plan; a mechanism that has a budget, or noise of a known rho.
+    Given:       as for hf.plan; a mechanism that has a budget, or noise of a known rho. It may be one that this table refuses.
     Guarantees:  no confidential count is read: errors come from public laws, and where they depend on the true counts from simulation on
                  `stated_table`. Every mechanism of the registry is asked by `Mechanism.at_budget`.
     """
@@ -94,12 +71,12 @@ def compare(table: Table | Declarations | Universe, keep: Iterable[Constraint], 
     others = (made.for_facts(facts) for cls in MECHANISMS.values() if not cls.takes_answers and (made := cls.at_budget(budget)) is not None)
     truth = stated_table(len(facts.universe))
     asked = promise_text(budget.asked)
-    rows = [*_rows(facts, mechanism, asked, truth)]
+    rows = [replace(row, asked=True) for row in _rows(facts, mechanism, asked, truth)]
     for other in others:
         if other.for_distance(facts.records) != mechanism.for_distance(facts.records):
             exchanged = other.asked is not None and other.asked.numbers.keys() != budget.asked.numbers.keys()
             rows += (replace(row, exchanged=exchanged) for row in _rows(facts, other, promise_text(other.asked), truth))
-    return Comparison(ComparisonFacts(facts.protected, asked, exchange_sentence(budget), stated_sentence(LARGEST_COUNT), tuple(rows)))
+    return Comparison(facts.protected, asked, exchange_sentence(budget), stated_sentence(LARGEST_COUNT), tuple(rows))
 
 
 def stated_table(cells: int) -> Ints:
@@ -130,15 +107,15 @@ def _asked_for_protected(mechanism: Mechanism, facts: Facts) -> Asked:
 
 def _rows(facts: Facts, mechanism: Mechanism, promise: str, truth: Ints) -> Iterator[MechanismRow]:
     """The row of a mechanism, and that of its counts for print where they differ from what it publishes."""
-    row = MechanismRow(mechanism.name, {**mechanism.shown_parameters}, promise)
+    row = MechanismRow(mechanism.name, ", ".join(f"{name} = {value}" for name, value in mechanism.shown_parameters.items()), promise)
     try:
         plan = prepare(facts, mechanism)
     except HoldfastError as refusal:
         yield replace(row, refused=True, problem=str(refusal))
         return
-    channel, exposed = plan.drawing.channel, facts.lattice.exposed_cells
+    channel = plan.drawing.channel
     if not channel.target.publishes_cells:
-        yield replace(row, left_out=len(truth) - len(exposed))
+        yield replace(row, left_out=len(truth) - len(facts.lattice.exposed_cells))
         return
     layout, work = channel.layout, plan.drawing.cell_draws + len(truth)
     row = replace(
@@ -189,8 +166,9 @@ def _simulate(row: MechanismRow, plan: Plan, truth: Ints, maker: ViewMaker | Non
     draws = int(min(MOST_DRAWS, MOST_WORK / work))
     if draws < LEAST_DRAWS:
         return replace(row, problem=TOO_LONG)
+    if channel.layout is not None and not channel.layout.holds(truth):
+        return replace(row, problem=OUTSIDE)
     try:
-        check_input(channel, truth)
         published = _draw_releases(plan, truth, draws)
         made = published if maker is None else np.array([maker.make_view(one, 1, nonnegative=True) for one in published])
     except HoldfastError as refusal:

@@ -312,15 +312,16 @@ MOST_GROUPS = 60
 def table_rows(plan: Plan, table: PublishedTable) -> RowsFacts:
     """The first rows, and all rows of a table that is short; of another the first of every group."""
     universe = plan.facts.universe
-    candidates = (*levels_of(plan)[1:-1], *(Level(column, (column,)) for column in universe.columns))
+    candidates = (*reversed(levels_of(plan)[1:-1]), *(Level(column, (column,)) for column in universe.columns))
     level = next((level for level in candidates if 1 < len(names_of(plan, level).values) <= MOST_GROUPS), None)
     if len(table) <= WHOLE or level is None:
-        return rows_facts(universe, published_rows(table), groups=(RowGroup("", published_rows(table, WHOLE), len(table)),))
+        whole = RowGroup("", published_rows(table, np.arange(min(WHOLE, len(table)))), len(table))
+        return rows_facts(universe, published_rows(table), (whole,))
     units = names_of(plan, level)
     order, sizes = np.argsort(units.unit_of, kind="stable"), np.bincount(units.unit_of)
     ends, most = np.cumsum(sizes), WHOLE // len(sizes)
     groups = (
-        RowGroup(units.name(unit), published_rows(table, cells=order[end - size : end][:most]), size)
+        RowGroup(units.name(unit), published_rows(table, order[end - size : end][:most]), size)
         for unit, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True))
     )
     return rows_facts(universe, published_rows(table), tuple(groups), units.title)

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
 
 FIRST = 6
-"""Rows that are open on a page, and all that a notebook shows."""
+"""Rows that are open on a page, and all that a notebook shows; of at most twice as many all."""
+
+
+def first_cells(cells: int) -> int:
+    """How many of so many rows come first."""
+    return cells if cells <= 2 * FIRST else FIRST
 
 
 def rows_html(table: PublishedTable) -> str:
@@ -31,7 +36,7 @@ def planned_html(plan: Plan) -> str:
     universe, exposed = plan.facts.universe, np.zeros(len(plan.facts.universe), dtype=np.bool_)
     exposed[plan.exposure.cells] = True
     deviations = plan.deviations if plan.drawing.channel.target.publishes_cells else None
-    rows = _rows(universe, np.arange(min(FIRST, len(universe))), exposed, deviations, lambda cell: None)
+    rows = _rows(universe, np.arange(first_cells(len(universe))), exposed, deviations, lambda cell: None)
     return _first_html(rows_facts(universe, rows), plan.facts.measure.published_noun, is_planned=True)
 
 
@@ -45,14 +50,14 @@ def rows_facts(universe: Universe, rows: tuple[Row, ...], groups: tuple[RowGroup
     return RowsFacts(tuple(map(universe.labels.column, universe.columns)), rows, len(universe), groups, level)
 
 
-def published_rows(table: PublishedTable, most: int = FIRST, cells: NDArray[np.int64] | None = None) -> tuple[Row, ...]:
+def published_rows(table: PublishedTable, cells: NDArray[np.int64] | None = None) -> tuple[Row, ...]:
     """These rows of a table, or the first ones."""
     published = table.published
 
     def number(cell: int) -> str | None:
         return table.measure.text(int(table.counts[cell])) if published[cell] else None
 
-    chosen = np.arange(min(most, len(table))) if cells is None else cells
+    chosen = np.arange(first_cells(len(table))) if cells is None else cells
     return _rows(table.universe, chosen, table.exposed, table.standard_deviations if published.all() else None, number)
 
 

@@ -293,11 +293,12 @@ def sentences(said: Iterable[str | None]) -> Markup:
     return join(*[piece for one in said if one is not None for piece in (" ", one)][1:])
 
 
-def distance_text(card: Card) -> Markup:
-    """The distance in which the promise is stated, squared where it is."""
+def distance_text(card: Card, is_squared: bool | None = None) -> Markup:
+    """The distance in which the promise is stated, squared where it is; or where a budget was requested so."""
     guarantee = card.guarantee
     which = "page.levels_distance" if guarantee.distance == "levels" else "page.distance"
-    return say_of(card)(f"{which}{'_squared' if guarantee.squared else ''}", norm=guarantee.distance)
+    squared = guarantee.squared if is_squared is None else is_squared
+    return say_of(card)(f"{which}{'_squared' if squared else ''}", norm=guarantee.distance)
 
 
 def cost_rows(card: Card) -> list[tuple[str, str]]:
@@ -305,7 +306,9 @@ def cost_rows(card: Card) -> list[tuple[str, str]]:
     guarantee, say = card.guarantee, say_of(card)
     protected, asked, alone = guarantee.protect, guarantee.asked, guarantee.per_person
     one = say("page.cost_one", protected=protected)
-    rows: list[tuple[str, str]] = [] if asked is None else [(say("page.cost_asked"), asked.text)]
+    rows: list[tuple[str, str]] = []
+    if asked is not None:
+        rows.append((say("page.cost_asked"), asked.text.replace(" = ", " ").replace("_", " ")))
     if alone is None:
         rows.append((one, say(f"page.cost_nobody_{noun(card)}", protected=protected)))
     else:

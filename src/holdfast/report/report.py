@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from holdfast.card.card import Card
+from holdfast.card.card import Card, LevelSpread
 from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure, relative_figure
@@ -174,7 +174,8 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
         rows += [(name(margin.name), *_reach(card, margin.standard_deviation, zero)) for margin in error.margins]
     caption = say("report.reach_rounded" if is_rounded(card) else "report.reach", basis=error.basis, **nouns(card))
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
-    levels, more = level_rows(card), len(card.expected_error.levels) - SHOWN_LEVELS
+    shown = shown_levels(card.expected_error.levels)
+    levels, more = [level_rows(card)[place] for place in shown], len(card.expected_error.levels) - len(shown)
     last = "sd" if error.found == "upper bound" else "about"
     titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", last))
     return _section(
@@ -182,10 +183,24 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
         heading,
         paragraph(error.text),
         tag("details", tag("summary", say("report.distances")), table(caption, header, rows)),
-        table(say("report.levels"), titles, levels[:SHOWN_LEVELS]) if levels else None,
+        table(say("report.levels"), titles, levels) if levels else None,
         paragraph(say("report.more_levels", count=more)) if more > 0 else None,
         figures=figures,
     )
+
+
+def shown_levels(levels: Sequence[LevelSpread]) -> list[int]:
+    """Places of the rows that the page shows: all, where they are few; else of each level the first margins that have noise, and the
+    last, which is the finest.
+    """
+    if len(levels) <= SHOWN_LEVELS:
+        return list(range(len(levels)))
+    noisy: dict[str, list[int]] = {}
+    for place, row in enumerate(levels):
+        if row.largest:
+            noisy.setdefault(row.level, []).append(place)
+    first = max(1, SHOWN_LEVELS // max(len(noisy), 1) - 1)
+    return [place for places in noisy.values() for place in (*places[:first], *places[first:][-1:])]
 
 
 def _error_figures(card: Card, facts: ReportFacts) -> list[Figure]:

@@ -51,10 +51,9 @@ def rows_table(
 ) -> Markup:
     """The rows as a table; what no row has is left out. `what`: "count" or "value"; `is_planned`: there are no numbers yet."""
     every = (*facts.rows, *(row for group in facts.groups for row in group.rows))
-    names, codes = [facts.columns], [row.codes for row in rows]
-    if len(facts.columns) > SHOWN_COLUMNS:  # more would not stand side by side
-        names, codes = ([(", ".join(parts),) for parts in parts_of_rows] for parts_of_rows in (names, codes))
-    header = [shorten_name(column, MAX_NAME) for column in names[0]]
+    joined = len(facts.columns) > SHOWN_COLUMNS  # so many would not stand side by side
+    names, *codes = [(", ".join(parts),) if joined else parts for parts in (facts.columns, *(row.codes for row in rows))]
+    header = [shorten_name(column, MAX_NAME) for column in names]
     columns: list[list[str]] = [[name(row[place]) for row in codes] for place in range(len(header))]
     first = len(header)
     if not is_planned:

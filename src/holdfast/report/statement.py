@@ -174,7 +174,8 @@ def _asked_note(card: Card, asked: AskedInfo, say: Say) -> Markup:
     """What the budget was asked for."""
     if asked.is_for_protected:
         return say("statement.asked_person", protected=card.guarantee.protect)
-    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance_text(card))
+    distance = distance_text(card, "rho" in asked.parameters)
+    return say("statement.asked_noise") if asked.per is None else say("statement.asked_distance", distance=distance)
 
 
 def _budget(card: Card, say: Say) -> tuple[Tile, ...]:

@@ -52,6 +52,7 @@ from holdfast.lattices import algebra
 from holdfast.lattices.enclosed_gram_schmidt import FIRST_BITS, EnclosedGramSchmidt, orthogonalise
 from holdfast.lattices.gram_schmidt import GramSchmidt
 from holdfast.randomness import NoiseKey, Words
+from holdfast.samplers.sequence_gaussian import proposal_variance
 from holdfast.samplers.steps import Steps, steps_with
 from holdfast.samplers.theta import log_theta_error, log_theta_ratio, theta_ratio_ball, theta_ratio_enclosed, tries_bound
 
@@ -232,10 +233,7 @@ def _table(parameter: Fraction) -> Sampler:
 
 def proposal_parameter(s_squared: Fraction) -> Fraction:
     """V: above s^2 by a factor, by 1/4 at least where s is small, so that p* stays near; rounded up to five bits: few tables are needed."""
-    g = next(
-        (g for limit, g in ((4, Fraction(5, 4)), (64, Fraction(9, 8)), (1024, Fraction(33, 32))) if s_squared < limit), Fraction(65, 64)
-    )
-    least = max(g * s_squared, s_squared + Fraction(1, 4))
+    least = proposal_variance(s_squared)
     unit = Fraction(2) ** (floor(least).bit_length() - 5)
     return -(-least // unit) * unit
 
@@ -350,7 +348,7 @@ class KleinGaussian:
                 continue
             start, d, delta = _centres(coordinate, v)
             v[coordinate.index] = start + self._coefficient(coordinate, start, d, delta, v, words)
-            if coordinate.s_squared < FLAT:
+            if coordinate.s_squared < FLAT and self.whole:
                 logs += log_theta_ratio(float(coordinate.s_squared), d)
                 error += float(log_theta_error(float(coordinate.s_squared))) + delta * coordinate.inverse
             else:

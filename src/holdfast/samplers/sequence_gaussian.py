@@ -87,6 +87,11 @@ def stretch_for(sigma_squared: Fraction) -> tuple[Fraction, int]:
     return 1 + Fraction(1, 64), 40
 
 
+def proposal_variance(bound: Fraction) -> Fraction:
+    """V for cells of at most this variance; an integer nearest to d / (1 - h) stays near 0 where the variance is small."""
+    return max(stretch_for(bound)[0] * bound, bound + Fraction(1, 4))
+
+
 def step_band(least: float, error: float = 0.0) -> float:
     """How near doubles decide about a cell of variance `least` or more; see the module's text."""
     slope, e = max(1 / least, 5 / math.sqrt(least)), error / 4
@@ -181,9 +186,8 @@ class SequenceGaussian:
 
     def _class(self, c: int, cells: int) -> VarianceClass:
         bound = self.scale * step_bound(c)
-        stretch, share = stretch_for(bound)
-        V = max(stretch * bound, bound + Fraction(1, 4))  # q must stay near 0 for small variances
-        return VarianceClass(V, DiscreteGaussian(V).sampler(), share, cells)
+        V = proposal_variance(bound)
+        return VarianceClass(V, DiscreteGaussian(V).sampler(), stretch_for(bound)[1], cells)
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), cells in C order."""

@@ -181,6 +181,7 @@ class AllocationFacts:
     per: str | None
     levels: list[ShareLine]
     reached: list[ReachedLine]
+    others: list[ReachedLine]
     within: float
     equal_shares: float
     run_file: str
@@ -190,12 +191,18 @@ def allocation_lines(found: AllocationFacts) -> Iterator[str]:
     """The budget, what it reaches, the shares, how good they are."""
     is_found = found.goal == "targets"
     yield f"{'Budget':<10} rho = {found.rho} for {_whom(found.per)}, {'found for these targets' if is_found else 'as given'}"
-    rows = [("level", "margin", "standard deviation", "target" if is_found else "")]
-    rows += [(row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in found.reached]
-    yield from _table("Reached", rows)
+    yield from _table("Reached", _reached_rows(found.reached, "target" if is_found else ""))
+    if found.others:
+        yield from _table("The rest", _reached_rows(found.others))
     shares = [(_name(row.level), _name(row.margin), row.share) for row in found.levels]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
     yield f"{'Quality':<10} {_quality(found)}"
+
+
+def _reached_rows(reached: Sequence[ReachedLine], last: str = "") -> list[tuple[str, ...]]:
+    """A table with its header. `last`: the title of its last column."""
+    lines = ((row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in reached)
+    return [("level", "margin", "standard deviation", last), *lines]
 
 
 def _whom(per: str | None) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.exact.formatting import format_deviation, format_short, round_figure
+from holdfast.exact.formatting import format_amount, format_deviation, format_exact, format_given, round_figure
 from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.parameters import Asked
+from holdfast.wording.errors import basis_phrase
 
 NO_BUDGET = (
     "A comparison is at one budget, and {name} has none. Compare from a mechanism that has one, such as generalized-laplace with "
     'epsilon = "1".'
 )
+OUTSIDE = "The stated table is not within its bounds."
 TOO_LONG = "Simulating it would take too long."
 NONE = "-"
+MARKS = {"upper bound": "<=", "approximate": "~", "estimated": "~"}
+"""Before an error that is not exact, by how it was found."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,11 @@ class MechanismRow:
     """What one mechanism gives, or its counts for print."""
 
     mechanism: str
-    parameters: Mapping[str, str]
+    parameters: str
     promise: str
     """For what the table protects, in its own kind."""
+    asked: bool = False
+    """Whether it was asked for; else it is shown beside."""
     exchanged: bool = False
     """Whether that is another kind than the budget's."""
     view: bool = False
@@ -57,9 +63,9 @@ class MechanismRow:
     """Why it is refused, or not simulated."""
 
 
-@dataclass(frozen=True)
-class ComparisonFacts:
-    """What a comparison shows, in plain values."""
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What mechanisms give at one budget, in plain values. The one that was asked for is the first."""
 
     protect: str
     budget: str
@@ -70,13 +76,19 @@ class ComparisonFacts:
     """What errors that depend on the true counts are simulated on."""
     rows: tuple[MechanismRow, ...]
 
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.budget} for one {self.protect}; {len(self.rows)} rows)"
+
 
 def promise_text(asked: Asked | None) -> str:
     """The numbers of a budget; of a mechanism that has none and publishes kept totals alone, an epsilon of 0."""
-    return "epsilon = 0" if asked is None else ", ".join(f"{name} = {format_short(value)}" for name, value in asked.numbers.items())
+    return "epsilon = 0" if asked is None else ", ".join(f"{name} = {format_given(value)}" for name, value in asked.numbers.items())
 
 
-def comparison_lines(found: ComparisonFacts) -> Iterator[str]:
+def _lines(found: Comparison) -> Iterator[str]:
     """The table, why rows are refused, and what the figures are."""
     sizes = next((row.sizes for row in found.rows if row.sizes), ())
     names = [one.size.replace(" or more", "+").replace(" to ", "-") for one in sizes]
@@ -99,9 +111,8 @@ def comparison_lines(found: ComparisonFacts) -> Iterator[str]:
 
 
 def _name(row: MechanismRow) -> str:
-    """The mechanism, with its norm where it has one; beneath it, what is made of its release."""
-    norm = f" ({row.parameters['norm']})" if "norm" in row.parameters else ""
-    return f"  {row.mechanism}, for print" if row.view else row.mechanism + norm
+    """The mechanism; beneath it, what is made of its release."""
+    return f"  {row.mechanism}, for print" if row.view else row.mechanism + (" (asked)" if row.asked else "")
 
 
 def _cells(row: MechanismRow, sizes: int, biased: list[int]) -> tuple[str, ...]:
@@ -119,15 +130,14 @@ def _cells(row: MechanismRow, sizes: int, biased: list[int]) -> tuple[str, ...]:
 def _error(value: float | None, found: str) -> str:
     if value is None:
         return NONE
-    mark = {"upper bound": "<=", "estimated": "~"}.get(found, "")
-    return f"{mark}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
+    return f"{MARKS.get(found, '')}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
 
 
 def _bias(value: float | None) -> str:
     return NONE if value is None else "0" if value == 0 else f"{value:+.2f}*"
 
 
-def _foot(found: ComparisonFacts) -> Iterator[str]:
+def _foot(found: Comparison) -> Iterator[str]:
     """How the figures were found, as far as a row has such."""
     rows = found.rows
     yield (
@@ -143,17 +153,16 @@ def _foot(found: ComparisonFacts) -> Iterator[str]:
     if simulated := [row.draws for row in rows if row.draws]:
         draws = f"{min(simulated):,}" if min(simulated) == max(simulated) else f"{min(simulated):,} to {max(simulated):,}"
         yield f"* Simulated, {draws} releases. {found.stated_table}"
-    if any(row.found == "upper bound" for row in rows):
-        yield "<= A proved upper bound."
-    if any(row.found == "estimated" for row in rows):
-        yield "~ Estimated from draws of the public law."
+    for found_by, mark in MARKS.items():
+        if any(row.found == found_by for row in rows):
+            yield f"{mark} {basis_phrase(found_by, 0.0, True).capitalize()}."
     if not all(row.is_exact for row in rows):
         yield "A Markov chain draws the first row: its errors are those of the law that the chain aims at."
 
 
 def exchange_sentence(budget: Exchange) -> str:
     """What a mechanism of another kind gets, and what that promises more or less."""
-    epsilon, rho, asked = format_short(budget.epsilon), format_short(budget.rho), promise_text(budget.asked)
+    epsilon, rho, asked = format_exact(budget.epsilon), format_amount(budget.rho, up=False), promise_text(budget.asked)
     if budget.in_rho:
         return (
             f"the largest epsilon of nine digits that implies {asked} is {epsilon} (epsilon^2 / 2 is at most rho). It promises more than "

@@ -35,27 +35,29 @@ def law_sentences(law: GaussianLaw) -> list[str]:
     asked = ", as asked for" if law.asked == law.name else ""
     if law.name == "sequential":
         why = asked or ": by the lattice law, blocks would be drawn too often before one is kept"
-        return [f"Sequential law{why}.", _price(law), _decided(law), *_wider(law)]
+        return [f"Sequential law{why}.", _price(law), _decided(law)]
     if law.tries is None:
         return [f"Lattice law{asked}."]
+    if law.asked == "sequential":
+        return ["The sequential law and the lattice law are one here: no cell depends on those before it."]
     tries = f"at most {count_of(format_number_up(law.tries), 'try', 'tries')}"
     return [f"Lattice law: {tries} expected until a block is kept.", *_wider(law)]
 
 
 def _price(law: GaussianLaw) -> str:
     rho = format_short(law.rho)
-    return f"It costs 1 + kappa times the lattice law's rho = {rho} per unit of distance; kappa = {_up(law.kappa)}."
+    return f"The promise counts 1 + kappa times the lattice law's rho = {rho} per unit of distance, kappa = {_up(law.kappa)}."
 
 
 def _decided(law: GaussianLaw) -> str:
     assert law.least is not None
     cells, number = count_of(f"{law.cells:,}", "cell"), format_three(float(law.least))
-    return f"What decides it: in a block of {law.size:,} cells, {cells} of variance {number}, the least, given those drawn before."
+    return f"The least variance of a cell given those before it decides kappa: {number}, in {cells} of a block of {law.size:,}."
 
 
 def _wider(law: GaussianLaw) -> list[str]:
     """Where the budget would buy less noise, if that could be drawn at no price."""
-    if law.name == "sequential" or law.factor == 1:
+    if law.factor == 1:
         return []
     return [
         f"The variance is {_up(law.factor)} times what the budget allows, and the release costs less.",

@@ -154,6 +154,12 @@ class TestWords:
         for words in ("line_gibbs, lag 3 steps", "line_gibbs, lag 1 step", "line_gibbs, lag 1 sweep"):
             assert words in text
 
+    def test_one_sweep(self) -> None:
+        text = read(most_sweeps=1, rows=[a_row("line_gibbs", 40, recommended_sweeps=1, recommended_steps=2)]).text
+        assert "given up after 1 sweep " in text
+        assert "1 sweep (2 steps)" in text
+        assert "1 sweeps" not in text
+
     def test_a_warning_is_shown(self) -> None:
         row = a_row("line_gibbs", 40, warning="at a lag of 4 sweeps a pair took 90 sweeps, more than are recommended")
         assert f"Warning: line_gibbs, 4 x 4 grid: {row['warning']}" in read(rows=[row]).text
@@ -235,6 +241,19 @@ class TestFigures:
         near, far = ([a_row("metropolis", end), a_row("line_gibbs", 40)] for end in (800, 801))
         assert "logarithmic" not in Page(drawn(near)).text
         assert "sweeps (logarithmic scale)" in Page(drawn(far)).text
+
+    def test_the_axis_begins_where_a_bound_begins_to_say_something(self) -> None:
+        """It began at 0, and a curve that stays above 1 for long was a line along the upper edge. What is no bound makes it no longer."""
+        falls = {"sweeps": [float(i) for i in range(0, 401, 20)], "estimate": [2.0] * 15 + [0.9, 0.7, 0.5, 0.3, 0.1, 0.0]}
+        late = a_row("line_gibbs", 400, curves=[a_curve(1, 400, assessed=True, **falls)])
+        without = a_curve(100, 9000, is_bound=False, upper=None, sweeps=[450.0 * i for i in range(20)], estimate=[1.0] * 20)
+        for rows in ([late], [late, a_row("metropolis", 9000, problem="no bound", curves=[without])]):
+            page = Page(drawn(rows))
+            assert "logarithmic" not in page.text
+            first = [tuple(map(float, point.split(","))) for point in (page.all("polyline")[0]["points"] or "").split()]
+            assert [x > LEFT for x, _ in first] == [False] * 15 + [True] * 6  # the axis begins at 280, the last sweep at 1 or more
+            assert first[-1][0] == WIDTH - RIGHT
+            assert re.search(r"(?<![\d.])280(?![\d.])", page.text)
 
 
 class TestForm:

@@ -38,7 +38,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
-from holdfast.research.chains.diagnostics import Steps, run_slices, trace_summary
+from holdfast.research.chains.diagnostics import StepCounter, run_slices, trace_summary
 from holdfast.research.chains.page import (
     AllBlocksFacts,
     ChainsFacts,
@@ -152,9 +152,9 @@ class DiagnosisRow:
             at = f"at a lag of {count_of(f'{self.sweeps_of(meetings.lag):,}', 'sweep')}"
             if meetings.unmet:
                 within = meetings.most // self.steps_per_sweep
-                return f"{at} {meetings.unmet:,} of {meetings.pairs:,} pairs did not meet within {within:,} sweeps"
+                return f"{at} {meetings.unmet:,} of {meetings.pairs:,} pairs did not meet within {count_of(f'{within:,}', 'sweep')}"
             if longest > recommended:
-                return f"{at} a pair took {self.sweeps_of(longest):,} sweeps, more than are recommended"
+                return f"{at} a pair took {count_of(f'{self.sweeps_of(longest):,}', 'sweep')}, more than are recommended"
         return None
 
     def sweeps_of(self, steps: int) -> int:
@@ -323,7 +323,7 @@ class Diagnosis:
                 f"Table      {found.table.cells:,} cells by {', '.join(map(universe.labels.column, universe.columns))}",
                 f"Kept       {'; '.join(found.kept_texts) or 'nothing'}",
                 f"Mechanism  {', '.join([self.mechanism.name, *parameters])}",
-                f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {self.most_sweeps:,} sweeps",
+                f"Pairs      {self.pairs:,} coupled pairs for each curve, given up after {count_of(f'{self.most_sweeps:,}', 'sweep')}",
                 *([""] if self.rows else []),
                 *_text_table(found.rows),
                 *([""] if self.rows else []),
@@ -496,7 +496,9 @@ def _run(part: DiagnosedBlocks, kernel: Kernel, seed: str, pairs: int, most_swee
         (curve,) = curves("pairs", count, lag)
         if curve.meetings.unmet:
             early = " (no more were allowed: fewer pairs may take more)" if most < most_sweeps * sweep else ""
-            problem = f"no bound: {count - curve.meetings.unmet:,} of {count:,} pairs met within {most // sweep:,} sweeps{early}"
+            problem = (
+                f"no bound: {count - curve.meetings.unmet:,} of {count:,} pairs met within {count_of(f'{most // sweep:,}', 'sweep')}{early}"
+            )
             return DiagnosisRow(part, kernel.name, problem, sweep, curve, (), _movement(kernel, seed, None, moving))
     others = curves("other lags", pairs, *sorted({max(1, lag // 2), 2 * lag} - {lag}))
     found = DiagnosisRow(part, kernel.name, None, sweep, curve, tuple(others))
@@ -534,7 +536,7 @@ def _movement(kernel: Kernel, seed: str, steps: int | None, progress: Progress |
 
 def _acceptance_rate(kernel: Kernel, seed: str, steps: int, progress: Progress | None) -> float:
     """Autocorrelation of the second half of one chain."""
-    told = Steps(2 * steps, progress)
+    told = StepCounter(2 * steps, progress)
     with NoiseKey.for_tests("chain acceptance: " + seed) as key, key.stream(kernel.name) as words:
         state, _ = run_slices(kernel, kernel.start(words), steps, words, told)
         _, accepted = run_slices(kernel, state, steps, words, told)

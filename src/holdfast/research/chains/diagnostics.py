@@ -103,7 +103,7 @@ def trace_summary(
     _arviz()  # missing packages are told before anything runs
     traces = np.empty((len(COLUMNS), chains, records), dtype=np.int64)
     made = accepted = 0
-    told = Steps(chains * (before + records * every), progress)
+    told = StepCounter(chains * (before + records * every), progress)
     with NoiseKey.for_tests("chain traces: " + seed) as key:
         for chain in range(chains):
             with key.stream(kernel.name, chain) as words:
@@ -122,7 +122,7 @@ def trace_summary(
     return TraceSummary(kernel.name, chains, records, every, before, accepted / made, columns)
 
 
-class Steps:
+class StepCounter:
     """Counts steps and reports them."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
@@ -141,7 +141,7 @@ def slices(total: int, size: int) -> Iterator[tuple[int, int]]:
     return ((low, min(size, total - low)) for low in range(0, total, size))
 
 
-def run_slices(kernel: Kernel, state: State, steps: int, words: Words, told: Steps) -> tuple[State, int]:
+def run_slices(kernel: Kernel, state: State, steps: int, words: Words, told: StepCounter) -> tuple[State, int]:
     """(state, accepted steps) after so many steps, in slices, so that Ctrl-C is heeded in between; they change no word and no state."""
     accepted = 0
     for _, count in slices(steps, SLICE_NANOSECONDS // kernel.step_nanoseconds):

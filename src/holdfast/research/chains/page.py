@@ -9,7 +9,7 @@ as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -43,7 +43,9 @@ def curve_figure(index: int, title: str, rows: Sequence[RowFacts], say: Say) -> 
     drawn = [(row, curve) for row in rows for curve in row.curves]
     pairs = max(curve.pairs for _, curve in drawn)
     bottom = 1 / (2 * pairs)
-    across, ticks, scale = _across([curve.end_sweeps for _, curve in drawn], say)
+    bounds = [curve for _, curve in drawn if curve.is_bound] or [curve for _, curve in drawn]
+    begin, end = min(map(_first_seen, bounds)), max(curve.end_sweeps for curve in bounds)
+    across, ticks, scale = _across(begin, [curve.end_sweeps for curve in bounds], say)
     up = draw.logarithmic(bottom, 1.0, BASE, TOP)
     legend = [piece for at, (row, curve) in enumerate(drawn) for piece in _legend(row, curve, BASE + AXIS + LINE * at, say)]
     height = BASE + AXIS + LINE * len(drawn) + 8
@@ -56,7 +58,11 @@ def curve_figure(index: int, title: str, rows: Sequence[RowFacts], say: Say) -> 
         *draw.axis_left(up, draw.steps_down(1.0, bottom), LEFT, END, format_power),
         *draw.axis_below(across, ticks, TOP, BASE, scale, END),
         *([draw.line(LEFT, up(3 / pairs), END, up(3 / pairs), **FLOOR)] if pairs > 3 else []),
-        *(piece for at, (row, curve) in enumerate(drawn) for piece in _line(row, curve, across, up, (bottom, at), say)),
+        *(
+            piece
+            for at, (row, curve) in enumerate(drawn)
+            for piece in _line(row, curve.between(ticks[0], end), across, up, (bottom, at), say)
+        ),
         *legend,
         *_floor_legend(BASE + AXIS + LINE * len(drawn), pairs, say),
     )
@@ -90,24 +96,35 @@ def _name(row: RowFacts, curve: CurveFacts, say: Say) -> Markup:
 
 def _words(row: RowFacts, curve: CurveFacts, say: Say) -> Markup:
     sweeps, values = curve.sweeps, curve.estimate
-    told = {"curve": _name(row, curve, say), "end": format_deviation(curve.end_sweeps)}
+    told = {"curve": _name(row, curve, say), "end": _many(curve.end_sweeps, say)}
     if not curve.is_bound:
         return say("diagnosis.curve_text_none", met=curve.met, pairs=curve.pairs, **told)
     tenth = next(s for s, v in zip(sweeps, values, strict=True) if v < 0.1)
     if not tenth:
         return say("diagnosis.curve_text_low", start=format_deviation(values[0]), **told)
-    return say("diagnosis.curve_text", start=format_deviation(values[0]), tenth=format_deviation(tenth), **told)
+    return say("diagnosis.curve_text", start=format_deviation(values[0]), tenth=_many(tenth, say), **told)
 
 
-def _across(ends: Sequence[float], say: Say) -> tuple[draw.Place, list[float], Markup]:
+def _many(sweeps: float, say: Say) -> Markup:
+    """So many sweeps, or 1 sweep."""
+    return say("diagnosis.many_sweeps", count=1 if sweeps == 1 else 2, number=format_deviation(sweeps))
+
+
+def _first_seen(curve: CurveFacts) -> float:
+    """The sweep from which on the estimate is below 1, as far as the points tell: before it a bound says nothing."""
+    high = [sweep for sweep, value in zip(curve.sweeps, curve.estimate, strict=True) if value >= 1]
+    return high[-1] if high and high[-1] < curve.end_sweeps else 0.0
+
+
+def _across(begin: float, ends: Sequence[float], say: Say) -> tuple[draw.Place, list[float], Markup]:
     """Where sweeps stand, the ticks, and what the axis is called. Logarithmic if one kernel is much slower than another."""
     longest, shortest = max(ends), min(ends)
     if longest > LOGARITHMIC * shortest:
-        powers = draw.decades(shortest / 10, longest)
+        powers = draw.decades(max(shortest / 10, begin), longest)
         place = draw.logarithmic(powers[0], longest, LEFT, END)
         return place, [power for power in powers if power <= longest], say("diagnosis.sweeps_logarithmic")
-    ticks = [tick for tick in draw.nice_ticks(0.0, longest, 6) if tick <= longest]
-    return draw.linear(0.0, longest, LEFT, END), ticks, say("diagnosis.sweeps")
+    ticks = [tick for tick in draw.nice_ticks(begin, longest, 6) if tick <= longest]
+    return draw.linear(ticks[0], longest, LEFT, END), ticks, say("diagnosis.sweeps")
 
 
 def _floor_legend(y: float, pairs: int, say: Say) -> list[Markup]:
@@ -168,6 +185,11 @@ class CurveFacts:
     sweeps: tuple[float, ...]
     estimate: tuple[float, ...]
     upper: tuple[float, ...] | None
+
+    def between(self, begin: float, end: float) -> CurveFacts:
+        """The curve as a figure shows it: points before `begin` are moved to it, and those after `end` are left out."""
+        points = [(max(s, begin), v) for s, v in zip(self.sweeps, self.estimate, strict=True) if s <= end]
+        return replace(self, sweeps=tuple(s for s, _ in points), estimate=tuple(v for _, v in points))
 
 
 @dataclass(frozen=True)
@@ -326,7 +348,7 @@ def _settings_rows(found: ChainsFacts, say: Say) -> tuple[tuple[Markup, Markup],
         (say("diagnosis.table"), say("diagnosis.cells", count=found.table.cells)),
         (say("diagnosis.kept"), names(say, kept, SHOWN_CONSTRAINTS) if kept else say("diagnosis.kept_nothing")),
         (say("diagnosis.mechanism"), text(mechanism_text(say, found.mechanism.name, found.mechanism.parameters))),
-        (say("diagnosis.pairs"), say("diagnosis.pairs_text", pairs=found.pairs, sweeps=found.most_sweeps)),
+        (say("diagnosis.pairs"), say("diagnosis.pairs_text", pairs=found.pairs, count=found.most_sweeps)),
     )
 
 
@@ -342,7 +364,7 @@ def _diagnosis_table(rows: Sequence[RowFacts], say: Say) -> PageTable:
                 format_number(_number(row.lag_sweeps)),
                 say("diagnosis.met_value", met=_number(row.met), pairs=_number(row.pairs)),
                 say("diagnosis.meeting_value", median=_number(row.median_meeting_sweeps), longest=_number(row.largest_meeting_sweeps)),
-                say("diagnosis.recommended_value", sweeps=_number(row.recommended_sweeps), steps=_number(row.recommended_steps)),
+                say("diagnosis.recommended_value", count=row.recommended_sweeps or "-", steps=_number(row.recommended_steps)),
                 row.eta or "-",
                 "-" if row.added_delta is None else row.added_delta,
             )
