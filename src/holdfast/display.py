@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -112,8 +113,23 @@ MOST_COMPARED = 5_000
 
 def nearest_code(code: str, codes: Collection[str]) -> str:
     """Advice on a code that a column does not have."""
+    plain = code.lstrip("0")
+    padded = next((known for known in codes if known.lstrip("0") == plain), None)
+    if padded is not None:
+        return f"Did you mean {padded!r}? Zeros at the front are part of a code."
     near = nearest(code, codes, "{!r}") if len(codes) <= MOST_COMPARED else ""
     return f"{near}Codes match exactly."
+
+
+def split_names(text: str) -> list[str]:
+    """The columns or levels that one text names, as commands take them: county:sex."""
+    return [name.strip() for name in text.split(":")]
+
+
+def names_in(text: str, known: Collection[str]) -> list[str]:
+    """The known names that a text lists in some way, as in "county, sex" or "county x sex"; none where it does not."""
+    parts = re.split(r"\s*[:,*]\s*|\s+x\s+", text.strip())
+    return parts if len(parts) > 1 and all(part in known for part in parts) else []
 
 
 def named_codes(codes: Iterable[tuple[str, str]]) -> str:

@@ -278,6 +278,8 @@ class InvalidRun(HoldfastError, ValueError):
 
     code = "invalid-run"
     exit_code = 7
+    text = ""
+    """What is wrong, without file, line and field."""
 
 
 class OutputProblem(HoldfastError):

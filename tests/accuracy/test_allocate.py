@@ -150,7 +150,7 @@ def test_levels_of_a_hierarchy_and_tuples_of_columns() -> None:
     rows = [(s, c, x) for s in "AB" for c in "12" for x in "FM"]  # county codes repeat
     repeated = Universe.listed({name: [row[place] for row in rows] for place, name in enumerate(("state", "county", "sex"))})
     named = hf.allocate(repeated, STATES, {("state", "county"): {"total": 4, ("sex",): 4}}, per="distance")
-    assert named.reached[0].level == "state x county"
+    assert named.reached[0].level == "state:county"
     assert hf.plan(repeated, STATES, named.mechanism).guarantee.rho == named.rho
 
 
@@ -202,7 +202,7 @@ def _margins(found: Allocation, level: Any) -> list[tuple[Any, Fraction]]:
         ({"countie": 5}, {}, "there is no level 'countie'. Did you mean 'county'? Known"),
         ({("state", "conty"): 5}, {}, "there is no column 'conty'. Did you mean 'county'? Columns"),
         ({"county": {"age": 5}}, {}, "there is no column or level 'age' beside the units of 'county'"),
-        ({("state", "county"): {"sexe": 5}}, {}, "beside the units of 'state x county'. Did you mean 'sex'? Margins"),
+        ({("state", "county"): {"sexe": 5}}, {}, "beside the units of 'state:county'. Did you mean 'sex'? Margins"),
         ({"county": {"sex": 5, "detailed": 4}}, {}, "a margin is named twice, by two of its names"),
         ({}, {}, "A workload is a mapping from levels to a standard deviation"),
         ({3: 4}, {}, "a level is named by a text or a tuple of columns"),
@@ -274,6 +274,7 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
         (["county"], "--target 'county' is no target. Write county=5"),
         (["=5"], "is no target"),
         (["county:=5"], "is no target"),
+        (["county x sex=5"], "or county:sex=7.5"),
         (["county=5", "county=4"], "county is named twice"),
         (["county=0"], "needs an infinite budget"),
         (["county=five"], "'county'"),
@@ -325,7 +326,8 @@ def test_codes_that_repeat_are_told_with_the_column_they_repeat_under(work: Path
     assert (refused.code, refused.out) == (2, "")
     told = "Codes of 'county' repeat under those of 'state': name the level by both columns, ('state', 'county'), on the command line"
     assert told in refused.err
-    assert run("plan", "run.toml", "--no-ledger", "--target", "state x county=5").code == 0
+    assert run("plan", "run.toml", "--no-ledger", "--target", "state:county/=5").code == 2
+    assert run("plan", "run.toml", "--no-ledger", "--target", "state:county/total=5").code == 0
 
 
 def test_one_share_is_not_compared_with_itself() -> None:

@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-PERTURB = ("cellkey", "perturb", "people.csv", "--table", "ages=region,age", "--table", "regions=region", "--table", "all=")
+PERTURB = ("cellkey", "perturb", "people.csv", "--table", "ages=region:age", "--table", "regions=region", "--table", "all=")
 MADE = (*PERTURB, "--noise", "noise.json", "--id", "id", "--secret", "secret.json", "--keys", "0.8", "-o", "out")
 
 
@@ -419,6 +419,7 @@ class TestPerturb:
             [word if word != "people.csv" else "twice.csv" for word in MADE],
             [*MADE, "--table", "ages=region"],
             [*MADE, "--table", "nothing"],
+            [*MADE, "--table", "other=region,age"],
             [word if word != "0.8" else "0.99" for word in MADE],
             [word if word != "id" else "number" for word in MADE],
             [word for word in MADE if word not in ("--id", "id")],

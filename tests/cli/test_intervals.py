@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.errors import InvalidParameter
 from holdfast.wording.intervals import CUT, METHODS, NamedIntervals, PlainInterval, interval_lines
 from tests.running import Ran
 from tests.snapshot_files import Snapshot
@@ -81,8 +82,12 @@ def test_machines_get_what_python_gives(folder: Path, run: Callable[..., Ran]) -
         (["--where", "county = '031'", "--minus", "town = 'a'"], 2, "no column"),
         ([], 2, "--where"),
         (["--by", "town"], 2, "The table has the columns state, county"),
-        (["--by", "state", "--where", "county = '031'"], 2, "--where"),
-        (["--by", "state", "--minus", "county = '031'"], 2, "--where"),
+        (["--by", "state,county"], 2, "Write state:county."),
+        (["--by", "state x county"], 2, "Write state:county."),
+        (["--by", "state", "--where", "county = '031'", "--where", "county = '043'"], 2, "take one condition"),
+        (["--by", "state", "--minus", "county = '031'"], 2, "no --minus"),
+        (["--by", "state", "--level", "95"], 2, "For 95 % write 0.95."),
+        (["--where", "county = x31"], 2, "put a code in single quotes: write = 'x31'"),
         (["--where", "county = '031'", "--where", "county = '001'", "--minus", "county = '043'"], 2, "each for itself. Say so with --each"),
         (["--where", "county = '031'", "--minus", "county = '043'", "--over", "county = '043'"], 2, "one thing"),
     ],
@@ -92,6 +97,25 @@ def test_what_it_refuses(arguments: list[str], code: int, said: str, folder: Pat
     assert ran.code == code
     assert said in ran.err
     assert not ran.out
+
+
+def test_a_margin_of_the_cells_that_meet_a_condition(folder: Path, run: Callable[..., Ran]) -> None:
+    """--by beside --where was refused."""
+    made = json.loads(run("interval", "out", "--by", "state:county", "--where", "county in ('031', '003')", "--each", "--json").out)
+    assert [one["name"] for one in made["intervals"]] == [
+        "state 17, county 031, county in ('031', '003')",
+        "state 18, county 003, county in ('031', '003')",
+    ]
+    assert [one["codes"] for one in made["intervals"]] == [{"state": "17", "county": "031"}, {"state": "18", "county": "003"}]
+    loaded = hf.load(folder)
+    for one in made["intervals"]:
+        alone = loaded.interval(one["codes"])
+        assert (one["low"], one["high"]) == (alone.low, alone.high)
+    wide = loaded.intervals("county != '043'", by="state", simultaneous=False)
+    assert [one.published for one in wide] == [loaded.interval({"state": "17", "county": ["031", "097"]}).published, 420]
+    assert wide.frame.column_names[0] == "state"
+    with pytest.raises(InvalidParameter, match="take one condition"):
+        loaded.intervals(["county = '031'"], by="state")
 
 
 def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, run: Callable[..., Ran]) -> None:

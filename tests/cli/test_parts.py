@@ -37,7 +37,7 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> StepBars:
 
 def shown(bars: StepBars) -> list[tuple[str, float, float | None]]:
     """Name, done and in all of every bar that stands."""
-    return [(task.description, task.completed, task.total) for task in bars._bars.tasks]
+    return [(task.description, task.completed, task.total) for task in bars.bars.tasks]
 
 
 def test_a_bar_for_each_step_that_runs(bars: StepBars, capfd: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +46,7 @@ def test_a_bar_for_each_step_that_runs(bars: StepBars, capfd: pytest.CaptureFixt
     assert shown(bars) == [("Writing", 0, None), ("Drawing", 0, 6)]
     bars.show("Drawing", 4, 6)
     assert shown(bars)[1] == ("Drawing", 4, 6)
-    bars._bars.refresh()
+    bars.bars.refresh()
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capfd.readouterr().err).splitlines()
     assert any(re.match(r"Writing +━+ +0:", line) for line in lines), lines
     assert any(re.match(r"Drawing +━.* 4 of 6 0:", line) for line in lines), lines

@@ -116,7 +116,7 @@ REFUSED: list[tuple[str, Callable[[], object], tuple[str, ...]]] = [
     ("margin of nothing", lambda: margin(), ("at least one column", "total()")),
     ("margin twice", lambda: margin("a", "b", "a"), ("margin names a column twice", "a, b, a", "once")),
     ("margin of a number", lambda: margin(_as_any(1)), ("column names", "text", "margin('state')")),
-    ("margin of a list", lambda: margin(_as_any(["a", "b"])), ("column names", "margin('state')")),
+    ("margin of a list", lambda: margin(_as_any(["a", "b"])), ("column names", "margin('a', 'b')")),
     ("codes and node", lambda: subset("a", ["1"], node="2"), ("codes or a node, not both",)),
     ("codes as one text", lambda: subset("a", "18"), ("must be a list", "Write ['18']")),
     ("codes as numbers", lambda: subset("a", _as_any([1, 2])), ("codes must all be texts", "Write '01', not 1")),

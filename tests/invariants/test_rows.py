@@ -386,7 +386,7 @@ REFUSED: list[tuple[str, Small, Constraint, tuple[str, ...]]] = [
     ("condition by", PRODUCT, subset("sex = 'F'", by=["region"]), ("no column 'region'",)),
     ("areas column", PRODUCT, areas("region", {"x": ["1"]}), ("areas(region: 1 sets)", "no column 'region'")),
     ("areas by", PRODUCT, areas("age", {"x": ["9"]}, by=["region"]), ("areas(age", "no column 'region'")),
-    ("code", PRODUCT, subset("age", ["9", "11"]), ("column 'age' has no code '11'", "1 unknown in all", "spelling")),
+    ("code", PRODUCT, subset("age", ["9", "11"]), ("column 'age' has no code '11'", "Codes match exactly")),
     ("codes", PRODUCT, subset("age", ["8", "9", "11", "12"]), ("no code '8'", "3 unknown in all")),
     ("trimmed code", NESTED, subset("county", ["43"]), ("column 'county' has no code '43'",)),
     ("code of another column", PRODUCT, subset("age", ["F"]), ("column 'age' has no code 'F'",)),
@@ -444,6 +444,19 @@ def test_what_does_not_fit_the_table_is_refused_with_what_to_do(small: Small, co
 @pytest.mark.parametrize("thing", [None, "margin(sex)", 5, ["sex"], {"sex": ["F"]}, margin, total, np.ones((1, 6), dtype=int), object()])
 def test_an_object_that_is_no_constraint_is_refused_by_its_type(thing: object) -> None:
     refused(lambda: compiled(PRODUCT.universe, total(), _as_any(thing)), "total()", "margin()", "linear()", f"Got {type(thing).__name__}.")
+
+
+def test_names_of_columns_in_place_of_constraints() -> None:
+    refused(lambda: compiled(PRODUCT.universe, _as_any("sex")), "Got str. Write margin('sex').")
+    refused(lambda: compiled(PRODUCT.universe, margin("sex:age")), "no column 'sex:age'. Write each by itself: 'sex', 'age'.")
+    refused(lambda: compiled(PRODUCT.universe, margin("sex x age")), "Write each by itself: 'sex', 'age'.")
+
+
+def test_a_code_without_its_zeros() -> None:
+    towns = Universe.product({"town": ["01001", "02002"]})
+    refused(
+        lambda: compiled(towns, subset("town", ["1001"])), "no code '1001'. Did you mean '01001'? Zeros at the front are part of a code."
+    )
 
 
 WRAPPING: list[tuple[str, Any]] = [

@@ -79,7 +79,7 @@ def stop_drawing(name: str, done: int, _: int) -> None:
 
 def interrupted(ledger: Ledger, folder: Path, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(ledger, folder, watcher=stop, **options)
+        run(ledger, folder, watcher=stop_drawing, **options)
 
 
 def fails(code: int) -> Callable[..., Any]:

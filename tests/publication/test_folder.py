@@ -58,13 +58,15 @@ class TestWriting:
         assert {oct(path.stat().st_mode & 0o777) for path in place.iterdir()} == {oct(file)}
         assert oct(place.stat().st_mode & 0o777) == oct(folder)
 
-    @pytest.mark.parametrize("formats", [["csv"], ["parquet"], ("csv", "parquet")])
+    @pytest.mark.parametrize("formats", [["csv"], ["parquet"], ("csv", "parquet"), "csv"])
     def test_formats(self, tmp_path: Path, formats: Any) -> None:
         place = a_release().save(tmp_path / "out", formats=formats)
-        assert {name for name in content(place) if name.startswith("table.")} == {f"table.{name}" for name in formats}
+        assert {name for name in content(place) if name.startswith("table.")} == {
+            f"table.{name}" for name in ([formats] if isinstance(formats, str) else formats)
+        }
         hf.verify(place)
 
-    @pytest.mark.parametrize("formats", [[], ["xlsx"], ["csv", "json"], "csv"])
+    @pytest.mark.parametrize("formats", [[], ["xlsx"], ["csv", "json"], "json"])
     def test_unknown_formats_are_refused(self, tmp_path: Path, formats: Any) -> None:
         with pytest.raises(InvalidParameter, match=r"parquet and csv"):
             a_release().save(tmp_path / "out", formats=formats)
@@ -194,6 +196,13 @@ class TestRefusals:
         with pytest.raises(OutputProblem):
             a_release().save(tmp_path / "file" / "out")
         assert sorted(os.listdir(tmp_path)) == ["file"]
+
+    def test_a_place_inside_a_published_folder(self, tmp_path: Path) -> None:
+        """It was written, and the folder around it was no longer what its card says."""
+        a_release().save(tmp_path / "out")
+        with pytest.raises(OutputProblem, match="'in' would be inside the published folder 'out'"):
+            a_release().save(tmp_path / "out" / "in")
+        hf.verify(tmp_path / "out")
 
     def test_a_signing_key_that_is_none(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match=r"signing key"):

@@ -36,7 +36,7 @@ from tests.running import Run
 NOISE = PerturbationTable.from_probabilities({1: {0: "1/2", 1: "1/2"}, 2: {-1: "1/4", 0: "1/2", 1: "1/4"}}, 2**16)
 SECRET = RecordKeys.for_tests("python")
 TABLES: dict[str, Any] = {"ages": ["region", "age"], "all": []}
-COMMAND = ("cellkey", "perturb", "people.csv", "--table", "ages=region,age", "--table", "all=", "--noise", "noise.json")
+COMMAND = ("cellkey", "perturb", "people.csv", "--table", "ages=region:age", "--table", "all=", "--noise", "noise.json")
 WITH_SECRET = (*COMMAND, "--id", "id", "--secret", "secret.json")
 FILES = {"card.json", "exposed.csv", "kept.csv", "report.html", "statement.html", "table.csv", "table.parquet"}
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import InvalidRun
-from holdfast.mechanisms.keys import FloatText
-from holdfast.runfiles.messages import dotted_path, key_lines, parse_toml
 from holdfast.runfiles.runfile import Run, load_run
-from holdfast.runfiles.sections import Document, keys_at
-from tests.examples import examples
 from tests.runfiles.test_runfile import DESIGN, FILES, RECORDS, released
 
 
@@ -155,6 +146,12 @@ WRONG: list[tuple[str, str, str]] = [
      "line 4, table.max_records: is too small. Got the whole number 0. Write max_records = 1."),
     ("max_records huge", RECORDS.replace("[keep]", "max_records = 2147483648\n[keep]"),
      "line 4, table.max_records: is too large. "),
+    ("a web address", DESIGN.replace('"counties.csv"', '"https://x.org/t.csv"'),
+     "line 2, table.source: must name a file or a database, and is a web address. Download the file, and name it here."),
+    ("max_records in quotes", RECORDS.replace("[keep]", 'max_records = "2"\n[keep]'),
+     'line 4, table.max_records: must be a whole number. Got "2". Write max_records = 2, without quotes.'),
+    ("public in quotes", DESIGN.replace("[keep]", 'public = "true"\n[keep]'),
+     'line 5, table.public: must be true or false. Got "true". Write public = true, without quotes.'),
     ("max_records float", RECORDS.replace("[keep]", "max_records = 1.0\n[keep]"),
      "line 4, table.max_records: must be a whole number. Got the float 1.0. "),
     ("tree of no column", DESIGN.replace("[keep]", "[table.hierarchies]\nconty = {prefixes = [1]}\n[keep]"),
@@ -174,7 +171,11 @@ WRONG: list[tuple[str, str, str]] = [
      "line 5, table.hierarchies.county: an observed universe takes no hierarchies. "),
     # [keep]
     ("margin without brackets", DESIGN.replace('[["state"]]', '["state"]'),
-     'line 6, keep.margins[0]: must be a list. Got "state". Write margins = [["state"], '),
+     'line 6, keep.margins[0]: must be a list. Got "state". Write margins = [["state"]].'),
+    ("margin as one text", DESIGN.replace('[["state"]]', '["state:county"]'),
+     'line 6, keep.margins[0]: must be a list. Got "state:county". Write margins = [["state", "county"]].'),
+    ("margin of two columns in one text", DESIGN.replace('[["state"]]', '[["state x county"]]'),
+     'line 6, keep.margins[0]: cells has no column "state x county". Write each by itself: ["state", "county"]. '),
     ("margin empty", DESIGN.replace('[["state"]]', '[["state"],\n []]'),
      "line 7, keep.margins[1]: must not be empty. Got an empty list. "),
     ("margin of no column", DESIGN.replace('[["state"]]', '[["stat"]]'),
@@ -253,20 +254,21 @@ WRONG: list[tuple[str, str, str]] = [
      'line 10, release.mechanism: must be one of "generalized-laplace", "generalized-gaussian", "rounded-projection", '
      '"conditional", "suppression", "cell-key". Got "topdown".'),
     ("per", DESIGN.replace('"distance"', '"persons"'),
-     'line 12, release.per: must be one of "person", "distance". Got "persons". Did you mean person?'),
+     'line 12, release.per: must be one of "person", "distance". Got "persons". The first is what protect says under [table]. Did you mean '
+     "person?"),
     ("per list", DESIGN.replace('"distance"', "[]"),
      'line 12, release.per: must be a text in double quotes. Got an empty list.'),
     ("no per", released(*LAPLACE, "epsilon = 1"),
-     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "person" (epsilon = 1 for one person '
      'who changes cell) or per = "distance" (epsilon = 1 for each unit of l1 distance between two tables, so epsilon = 2 for one person '
      "who changes cell)."),
     ("no per with rho", released(*GAUSSIAN, "rho = 1").replace('"population" ', '"population"\nmax_records = 3\nprotect = "household" #'),
-     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "household" (rho = 1 for one '
+     'line 12, release.per: this key is missing: it says what the budget is for. Write per = "household" (rho = 1 for one '
      'household that changes cell with 3 records) or per = "distance" (rho = 1 for each unit of squared l2 distance between two tables, so '
      "rho = 18 for one household that changes cell with 3 records)."),
     ("no per with a chain", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"'),
-     'line 8, release.per: this key is missing: it says what the budget is for. Write per = "distance" (epsilon = 1, delta = 1e-6 for each '
-     "unit of l2 distance between two tables, so epsilon = 1.42, delta = 1.82e-6 for one person who changes cell)."),
+     'line 10, release.per: this key is missing: it says what the budget is for. Write per = "distance" (epsilon = 1, delta = 1e-6 for '
+     "each unit of l2 distance between two tables, so epsilon = 1.42, delta = 1.82e-6 for one person who changes cell)."),
     ("per for suppression", released('mechanism = "suppression"', 'per = "person"'),
      'line 11, release.per: this key says what a budget is for, and mechanism = "suppression" has none. Leave it out.'),
     ("per for sigma_squared", released(*GAUSSIAN, "sigma_squared = 4", 'per = "distance"'),
@@ -314,10 +316,20 @@ WRONG: list[tuple[str, str, str]] = [
      "epsilon and delta."),
     ("three budgets", released(*GAUSSIAN, "rho = 1", "epsilon = 1", "sigma_squared = 1"),
      "line 13, release.sigma_squared: rho and sigma_squared and epsilon are given together"),
+    ("decimal comma", released(*LAPLACE, 'epsilon = "1,5"'),
+     'line 11, release.epsilon: must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". Got "1,5". '
+     'Write epsilon = "1.5", with a point.'),
+    ("budget of another mechanism", released(*LAPLACE, "rho = 1"),
+     'line 11, release.rho: this key does not belong to mechanism = "generalized-laplace". It takes epsilon, norm, sampler, '
+     "allow_estimated, eta. Leave rho out"),
+    ("per of nobody", released(*LAPLACE, "epsilon = 1", 'per = "household"'),
+     'line 12, release.per: must be one of "person", "distance". Got "household". The first is what protect says under [table].'),
+    ("path with backslashes", DESIGN.replace('"counties.csv"', '"C:\\data\\t.csv"'),
+     "line 2: this is not TOML: unescaped"),
     ("no budget", released(*GAUSSIAN),
-     "line 8, release.rho: the budget is missing: give rho, or sigma_squared, or epsilon and delta."),
+     "line 10, release.rho: the budget is missing: give rho, or sigma_squared, or epsilon and delta."),
     ("no delta", released(*GAUSSIAN, "epsilon = 1"),
-     "line 8, release.delta: this key is missing: a Gaussian promises epsilon only together with delta. "),
+     "line 10, release.delta: this key is missing: a Gaussian promises epsilon only together with delta. "),
     ("chain with rho", released(*GAUSSIAN, "rho = 1", 'sampler = "line_gibbs"'),
      'line 12, release.sampler: a Markov chain needs a promise in epsilon and delta per unit of distance. '),
     ("chain per person", released(*GAUSSIAN, "epsilon = 1", 'delta = "1e-6"', 'sampler = "line_gibbs"', 'per = "person"'),
@@ -327,7 +339,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("eta above one", released(*LAPLACE, "epsilon = 1", 'sampler = "line_gibbs"', "eta = 2"),
      "line 13, release.eta: must be less than 1: it is a probability. "),
     ("delta alone", released(*GAUSSIAN, 'delta = "0.1"'),
-     "line 8, release.epsilon: this key is missing: delta goes with epsilon. "),
+     "line 10, release.epsilon: this key is missing: delta goes with epsilon. "),
     ("delta for Laplace", released(*LAPLACE, "epsilon = 1", 'delta = "0.1"'),
      'line 12, release.delta: this key does not belong to mechanism = "generalized-laplace". It takes epsilon, norm, sampler, '
      'allow_estimated, eta. '
@@ -382,7 +394,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("section as a list", DESIGN.replace("[table]", "[[table]]"),
      "line 1, table: must be a table. Got a list. "),
     ("no TOML", DESIGN.replace('"counties-2030-v1"', "counties"),
-     "line 9: this is not TOML: invalid value at column 6. Put texts in double quotes, lists in brackets."),
+     "line 9: this is not TOML: invalid value at column 6. Put texts in double quotes, lists in brackets; yes is true."),
     ("cut short", DESIGN + 'x = "a',
      "this is not TOML: "),
     ("end of document", DESIGN + "x = [1,",
@@ -459,154 +471,3 @@ class TestWhatIsRefused:
         (folder / "counties.csv").write_bytes(b"\xff not a table")
         written(folder, DESIGN)
         assert "table" not in refused(DESIGN.replace('"0.192"', "-1"))
-
-
-JUNK = st.recursive(
-    st.sampled_from(
-        [
-            "true",
-            "0",
-            "-3",
-            "0.5",
-            "nan",
-            "1e400",
-            '"x"',
-            '"1/4"',
-            '"0"',
-            '"state"',
-            '"counties.csv"',
-            "2030-01-01",
-            "07:32:00",
-            "'''a\nb'''",
-            '"\\u0000"',
-            '"person"',
-        ]
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
-        st.dictionaries(
-            st.sampled_from(["column", "codes", "by", "where", "sets", "matrix", "tree", "prefixes", "state", '"a b"', "x"]),
-            inner,
-            max_size=3,
-        ).map(lambda items: "{" + ", ".join(f"{key} = {value}" for key, value in items.items()) + "}"),
-    ),
-    max_leaves=6,
-)
-KEYS = sorted({key for section in Document.model_fields for key in keys_at((section,))})
-
-
-class TestGarbage:
-    """Whatever the file holds: a Run or InvalidRun."""
-
-    @staticmethod
-    def read_or_refused(folder: Path, content: bytes) -> None:
-        path = folder / "garbage.toml"
-        path.write_bytes(content)
-        run, told = None, ""
-        try:
-            run = load_run(path)
-        except InvalidRun as error:
-            told = str(error)
-        assert run is not None or told.startswith(str(path))
-        if run is not None:
-            assert run.description
-            if "delta" not in run.options:  # a pair is calibrated, which takes its time
-                unit = run.mechanism.for_distance(run.max_records)
-                assert all(getattr(unit, name, None) is None or getattr(unit, name) > 0 for name in ("epsilon", "rho", "sigma_squared"))
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(
-        content=st.one_of(
-            st.binary(max_size=200), st.text(alphabet="[]{}=.,#\"'\\\n ab1-_:é", max_size=200).map(lambda text: text.encode())
-        )
-    )
-    def test_any_bytes(self, content: bytes, folder: Path) -> None:
-        self.read_or_refused(folder, content)
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(250))
-    @given(
-        sections=st.fixed_dictionaries(
-            {name: st.dictionaries(st.sampled_from(KEYS), JUNK, max_size=4) for name in ("table", "keep", "release")}
-        )
-    )
-    def test_known_keys_with_any_values(self, sections: dict[str, dict[str, str]], folder: Path) -> None:
-        """Right values first, some of them replaced, so that later checks are reached too."""
-        right: dict[str, dict[str, str]] = {
-            "table": {"source": '"counties.csv"', "cells": '["state", "county"]', "count": '"population"'},
-            "keep": {},
-            "release": {"id": '"a"', "mechanism": '"generalized-laplace"', "epsilon": '"1"'},
-        }
-        lines = []
-        for name, section in sections.items():
-            lines += [f"[{name}]", *(f"{key} = {value}" for key, value in {**right[name], **section}.items())]
-        self.read_or_refused(folder, "\n".join(lines).encode())
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300))
-    @given(start=st.integers(0, len(DESIGN)), length=st.integers(0, 12), put=st.text(alphabet='[]{}="\n ab1.', max_size=5))
-    def test_a_right_file_with_a_scratch(self, start: int, length: int, put: str, folder: Path) -> None:
-        self.read_or_refused(folder, (DESIGN[:start] + put + DESIGN[start + length :]).encode())
-
-
-ANY = st.characters(max_codepoint=0xD7FF, exclude_characters="\x7f")
-"""What json writes as TOML reads it."""
-
-
-class TestLines:
-    def test_every_way_to_write_keys(self) -> None:
-        text = '''# a comment with [table] and x = 1
-[a]
-x = """
-[not.a.section]
-y = 2
-"""
-"quoted key".z = [
-  1, # one
-  [2, 3],
-  {p = 1, "q r" = {s = '}'}},
-]
-[[b.c]]
-d = 1
-[[b.c]]
-d = 2
-[b.c.e]
-f = "]" # ]
-[ g . 'h' ]
-i = 1979-05-27T07:32:00Z
-'''
-        tomllib.loads(text)
-        lines = key_lines(text)
-        expected: dict[Any, int] = {
-            ("a",): 2,
-            ("a", "x"): 3,
-            ("a", "quoted key"): 7,
-            ("a", "quoted key", "z", 0): 8,
-            ("a", "quoted key", "z", 1, 1): 9,
-            ("a", "quoted key", "z", 2, "q r", "s"): 10,
-            ("b", "c"): 12,
-            ("b", "c", 0, "d"): 13,
-            ("b", "c", 1): 14,
-            ("b", "c", 1, "d"): 15,
-            ("b", "c", 1, "e"): 16,
-            ("b", "c", 1, "e", "f"): 17,
-            ("g", "h", "i"): 19,
-        }
-        assert {place: lines.get(place) for place in expected} == expected
-        assert not {("not",), ("y",), ("a", "y")} & lines.keys()
-
-    @given(st.dictionaries(st.text(ANY, max_size=4), JUNK, max_size=5), st.booleans())
-    def test_every_place_of_a_document_has_a_line(self, items: dict[str, str], spread: bool) -> None:
-        """An oracle: the places that tomllib finds are those that have a line."""
-        text = "".join(f"{json.dumps(key)} = {value}\n" + "\n" * spread for key, value in items.items())
-        parsed = parse_toml(text)
-
-        def places(value: Any, at: tuple[str | int, ...]) -> set[tuple[str | int, ...]]:
-            inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-            return ({at} if at else set()).union(*(places(item, (*at, key)) for key, item in inner))
-
-        assert set(key_lines(text)) == places(parsed, ())
-
-    def test_dotted(self) -> None:
-        assert dotted_path(("keep", "margins", 0, "a b")) == 'keep.margins[0]."a b"'
-
-    def test_floats_keep_their_text(self) -> None:
-        assert parse_toml("x = 1_0.50") == {"x": FloatText("1_0.50")}

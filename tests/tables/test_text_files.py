@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,14 @@ class TestSeparators:
     def test_a_wrong_separator(self, tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(text())
         assert refused(InvalidParameter, lambda: read(tmp_path / "t.csv", separator="::")).startswith("separator is one of")
+
+    def test_another_separator_than_the_file_has(self, tmp_path: Path) -> None:
+        """The message spoke of a missing line break."""
+        for own, other in (",;", ";,", "\t,"):
+            (tmp_path / "t.csv").write_text(text(own))
+            message = refused(UnknownColumn, partial(read, tmp_path / "t.csv", separator=other), str(SECRET), HEADER[1])
+            written = '"\\t"' if own == "\t" else f'"{own}"'
+            assert f'Its first line was read as one field, with separator = "{other}". Write separator = {written}' in message
 
 
 class TestEncodings:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import HoldfastError, InvalidCode, InvalidCount, InvalidParameter, UnknownColumn
+from holdfast.errors import HoldfastError, HoldfastWarning, InvalidCode, InvalidCount, InvalidParameter, UnknownColumn
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables.totals import TOTAL_NAMES, total_names
 from tests.running import Run
@@ -84,6 +84,18 @@ def test_refused_wherever_codes_come_from(source: str) -> None:
     assert ("_T" in message) is (source != "observed")  # codes that were only seen are not shown
     assert "allow_total_names = true" in message
     SOURCES[source](["F", "M", "_T"], True)
+
+
+def test_codes_that_a_spreadsheet_made_dates_of_are_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    """10-19 became 19-Oct, and was taken for a code."""
+    hf.Universe.product({"age": ["0-9", "19-Oct", "20-29", "May-16"]})
+    (warned,) = recwarn.list
+    assert warned.category is HoldfastWarning
+    assert "Column 'age' has codes like dates: '19-Oct', 'May-16'. Spreadsheets make dates of ranges" in str(warned.message)
+    recwarn.clear()
+    hf.Universe.product({"day": ["19-Oct", "20-Oct"], "month": ["May", "October-16"], "age": ["10-19", "3-Novem"]})
+    hf.Universe.product({"age": ["0-9", "19-Oct"]}, allow_total_names=True)
+    assert not recwarn.list
 
 
 def test_units_of_a_hierarchy_may_be_totals() -> None:

@@ -16,7 +16,7 @@ from holdfast.accuracy.share_design import Objective, best_shares, closed_form
 from holdfast.channels import Channel, Facts
 from holdfast.channels.gaussian import settle
 from holdfast.channels.layout import MOST_MARGINS, LevelLayout
-from holdfast.display import shorten
+from holdfast.display import shorten, split_names
 from holdfast.errors import InvalidParameter
 from holdfast.exact.formatting import format_exact, round_figure, round_up
 from holdfast.exact.parameters import BUDGET_RANGE, Exact, is_extreme
@@ -275,7 +275,7 @@ def _least(value: float, per: str | None, records: int) -> Fraction:
 
 
 def _text(name: LevelName) -> str:
-    return " x ".join(name) if isinstance(name, tuple) else name
+    return ":".join(name) if isinstance(name, tuple) else name
 
 
 def check_divides(mechanism: Mechanism) -> None:
@@ -288,15 +288,16 @@ def check_divides(mechanism: Mechanism) -> None:
 
 
 def read_targets(texts: Sequence[str]) -> dict[Any, dict[Any, str]]:
-    """From "county=5", "county:sex=7.5", "state x county:sex x age=9": a workload with targets."""
+    """From "county=5", "county:sex=7.5", "state:county/sex:age=9": a workload with targets. Without "/" the first name is the level."""
     out: dict[Any, dict[Any, str]] = {}
     for text in texts:
         names, equals, number = text.rpartition("=")
-        level, colon, margin = names.partition(":")
-        parts = [tuple(part.strip() for part in name.split(" x ")) for name in (level, margin if colon else TOTAL)]
-        if not equals or not all(map(all, parts)):
+        level, mark, margin = names.partition("/" if "/" in names else ":")
+        parts = [tuple(split_names(name)) for name in (level, margin if mark else TOTAL)]
+        if not equals or not all(map(all, parts)) or " x " in names:
             raise InvalidParameter(
-                f"--target {shorten(text)!r} is no target. Write county=5, or county:sex=7.5 for the counts by sex of each county."
+                f"--target {shorten(text)!r} is no target. Write county=5: a level and its largest standard deviation; or county:sex=7.5 "
+                "for the counts by sex of each county; or state:county/sex=9 for units of two columns."
             )
         level_name, margin_name = (part[0] if len(part) == 1 else part for part in parts)
         row = out.setdefault(level_name, {})

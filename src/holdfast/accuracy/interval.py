@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.accuracy.error_laws import Method, Reach
 from holdfast.channels import Facts
+from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.lattices.grid_rounding import displacement
 from holdfast.wording.intervals import PlainInterval, ends_text
@@ -93,7 +94,9 @@ def rounding_room(facts: Facts, cells: Ints, row: Ints) -> int | Fraction:
 
 def check_level(level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, float | int) or not 0 < level < 1:
-        raise InvalidParameter("level is a probability between 0 and 1, such as 0.95.", field="level")
+        percent = isinstance(level, float | int) and not isinstance(level, bool) and 1 < level < 100
+        near = f" For {level:g} % write {level / 100:g}." if percent else ""
+        raise InvalidParameter(f"level is a probability between 0 and 1, such as 0.95. Got {shorten(repr(level))}.{near}", field="level")
 
 
 def check_nonnegative(facts: Facts, *queries: Ints) -> None:

@@ -162,21 +162,28 @@ def intervals_of(
     nonnegative: bool = False,
     method: Ask = "auto",
 ) -> Intervals:
-    """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies.
+    """Intervals for queries, or with `by` for all sums of a margin: names of columns, or of levels of hierarchies. With both, the sums of
+    the margin are over the cells that the one query asks for.
 
     Reference:   [theory T140], [theory T144].
     """
     check_level(level)
-    if (queries is None) == (by is None):
-        raise InvalidParameter("Give queries, or the columns of a margin with by=..., and not both.")
+    if queries is None and by is None:
+        raise InvalidParameter("Give queries, or the columns of a margin with by=..., or a condition and a margin.")
     laws, facts, alpha = ErrorLaws(drawing, method), drawing.channel.facts, 1 - float(level)
     codes: dict[str, tuple[str, ...]] | None = None
     names: tuple[str, ...] = ()
     several = None
     if by is not None:
         numbers, codes = margin_cells(list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by], facts.universe)
-        sums, several = _margin(numbers, counts, laws), laws.of_margin(numbers)
-        labels = margin_labels(codes, facts.universe)
+        if queries is None:
+            sums, several = _margin(numbers, counts, laws, np.arange(len(counts))), laws.of_margin(numbers)
+            labels = margin_labels(codes, facts.universe)
+        else:
+            inside = _cells_asked(queries, facts.universe)
+            sums, labels = _margin(numbers, counts, laws, inside), None
+            codes = {name: tuple(own[k] for k in np.unique(numbers[inside]).tolist()) for name, own in codes.items()}
+            names = tuple(f"{name_of(zip(codes, row, strict=True))}, {queries}" for row in zip(*codes.values(), strict=True))
     else:
         sums, names, labels = _list_sums(queries, facts.universe, counts, laws)
         if len(sums) >= MANY and all(len(cells) == 1 and row[0] == 1 for cells, row, _ in sums):
@@ -211,8 +218,16 @@ def _list_sums(
     return sums, tuple(names), tuple(labels) if universe.labels.columns else None
 
 
-def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws) -> list[Sum]:
-    order = np.argsort(numbers, kind="stable")
+def _cells_asked(query: Any, universe: Universe) -> Ints:
+    """The cells that meet the one condition of a margin."""
+    if not isinstance(query, str):
+        raise InvalidParameter("The sums of a margin take one condition, as a text such as \"sex = 'F'\".", field="query")
+    return np.flatnonzero(coefficients(query, universe))
+
+
+def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws, inside: Ints) -> list[Sum]:
+    """The sum over these cells for each number."""
+    order = inside[np.argsort(numbers[inside], kind="stable")]
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     groups = [(cells, np.ones(len(cells), dtype=np.int64)) for cells in np.split(order, starts[1:])]
     if not laws.target.publishes_cells:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import named_codes, nearest, nearest_code, shorten
+from holdfast.display import named_codes, names_in, nearest, nearest_code, shorten, split_names
 from holdfast.errors import InvalidConstraint, InvalidParameter, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.constraints import groupings, named_levels, unit_of
@@ -95,15 +95,20 @@ def _codes_of(name: str, universe: Universe) -> tuple[Mapping[str, int], Ints]:
         (level,) = groupings(universe, [str(name)], "query")
     except InvalidConstraint as error:
         levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
-        near = nearest(str(name), [*universe.columns, *levels], "{!r}")
+        known = [*universe.columns, *levels]
+        several = names_in(str(name), known)
+        near = f"Write {':'.join(several)}. " if several else nearest(str(name), known, "{!r}")
         raise InvalidParameter(f"There is no column {name!r}. {near}The table has the columns {', '.join(universe.columns)}.") from error
     return {unit: number for number, (unit, _) in enumerate(level.units)}, unit_of(universe, level)
 
 
 def margin_cells(names: Sequence[str], universe: Universe) -> tuple[Ints, dict[str, tuple[str, ...]]]:
-    """(the number of the sum that each cell goes into; by name the code of each sum) of the margin by columns or levels of hierarchies."""
+    """(the number of the sum that each cell goes into; by name the code of each sum) of the margin by columns or levels of hierarchies:
+    one for each name, or several in one text, county:sex.
+    """
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidParameter("A margin has one column or more, each by its name, such as by=['state', 'sex'].", field="by")
+    names = [name for text in names for name in ([text] if text in universe.columns else split_names(text))]
     number = np.zeros(len(universe), dtype=np.int64)
     codes: dict[str, tuple[str, ...]] = {}
     for name in names:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import Json
+from holdfast.display import Json, shorten
 from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exposure.cells import RULE, Zeros
 from holdfast.invariants.constraints import Constraint, definition
@@ -53,7 +53,8 @@ class Facts:
         if not isinstance(table, Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
         if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):
-            raise InvalidConstraint(f"Kept totals come as a list, such as [margin('state')]. Got {type(keep).__name__}.")
+            own = repr(keep) if isinstance(keep, Constraint) else f"margin({keep if isinstance(keep, str) else 'state'!r})"
+            raise InvalidConstraint(f"Kept totals come as a list, such as [{shorten(own)}]. Got {type(keep).__name__}, and no list.")
         constraints = tuple(keep)
         made = Declarations(table) if isinstance(table, Universe) else table
         said = (made.protect, made.max_records, made.count_name, made.name)

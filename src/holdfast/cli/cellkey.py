@@ -14,6 +14,7 @@ import typer
 from holdfast.cli.endings import mark_published, stands
 from holdfast.cli.ledger import ledger_of_release, ledger_text
 from holdfast.cli.parts import AsJson
+from holdfast.display import split_names
 from holdfast.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def check(
 def perturb(
     source: Annotated[Path, typer.Argument(help="Records, or cells with counts: .csv, .tsv, .parquet or .xlsx.")],
     tables: Annotated[
-        list[str], typer.Option("--table", help="A table as name=column,column; repeat for more. `all=` is the total alone.")
+        list[str], typer.Option("--table", help="A table as name=column:column; repeat for more. `all=` is the total alone.")
     ],
     noise: Annotated[Path, typer.Option(help="The perturbation table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; it must not exist.")],
@@ -208,10 +209,10 @@ def _tables(given: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for text in given:
         name, equals, columns = text.partition("=")
-        if not equals or name in found:
+        if not equals or name in found or "," in columns:
             raise InvalidParameter(
-                f"A table is written as name=column,column, with a name of its own. Got {text!r}. For example --table ages=region,age.",
+                f"A table is written as name=column:column, with a name of its own. Got {text!r}. For example --table ages=region:age.",
                 field="table",
             )
-        found[name] = [column for column in columns.split(",") if column]
+        found[name] = [column for column in split_names(columns) if column]
     return found

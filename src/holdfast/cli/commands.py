@@ -397,7 +397,7 @@ def interval(
     where: Annotated[
         list[str] | None, typer.Option(help="Which cells are added up: \"county = '17031' and age >= 18\". May be repeated.")
     ] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin instead, by this column or level. May be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Every sum of a margin, by this column or level or by several: county:sex.")] = None,
     minus: Annotated[str | None, typer.Option(help="Subtract the cells that meet this condition: a difference.")] = None,
     over: Annotated[str | None, typer.Option(help="Divide by the cells that meet this condition: a ratio.")] = None,
     percent_of: Annotated[str | None, typer.Option(help="The same in percent.")] = None,

@@ -21,13 +21,15 @@ def asked_intervals(
     simultaneous: bool,
     **how: Any,
 ) -> tuple[Intervals, bool | None]:
-    """What the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin; and whether it
-    was used that counts are not below 0, None where it cannot be.
+    """What the command line asks for: sums of cells that meet conditions, with or without another condition, or a margin, of all cells or
+    of those that meet one condition; and whether it was used that counts are not below 0, None where it cannot be.
     """
     given = {name: other for name, other in others.items() if other is not None}
-    if bool(where) == bool(by) or (by and given):
+    if not where and not by:
+        raise InvalidParameter("Ask for sums of cells with --where \"sex = 'F'\", or for all sums of a margin with --by county:sex.")
+    if by and (given or len(where) > 1):
         raise InvalidParameter(
-            "Ask for sums of cells with --where, or for all sums of a margin with --by; differences, ratios and percentages need --where."
+            "Sums of a margin (--by) take one condition (--where) and no --minus, --over or --percent-of. Ask for them by --where alone."
         )
     cut = bool(how.get("nonnegative")) if source.table.measure.nonnegative and "minus" not in given else None
     return _compute_intervals(source, where, by, given, level, simultaneous, **how), cut
@@ -43,7 +45,7 @@ def _compute_intervals(
     **how: Any,
 ) -> Intervals:
     if by:
-        return source.intervals(by=by, level=level, simultaneous=simultaneous, **how)
+        return source.intervals(where[0] if where else None, by=by, level=level, simultaneous=simultaneous, **how)
     if not given:
         return source.intervals(where, level, simultaneous=simultaneous and len(where) > 1, **how)
     if simultaneous and len(where) > 1:

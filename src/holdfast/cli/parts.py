@@ -24,34 +24,34 @@ class StepBars:
     def __init__(self) -> None:
         console = Console(stderr=True)
         parts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
-        self._bars = Progress(*parts, console=console, transient=True, disable=not console.is_terminal)
+        self.bars = Progress(*parts, console=console, transient=True, disable=not console.is_terminal)
         self._tasks: dict[str, TaskID] = {}
         self._logged: set[str] = set()
 
     def show(self, name: str, done: int, total: int) -> None:
         """A `Watcher`. A step that is over takes those with it that began in it and failed."""
         if name not in self._tasks:
-            self._bars.start()
-            self._tasks[name] = self._bars.add_task(name, total=None, count="")
+            self.bars.start()
+            self._tasks[name] = self.bars.add_task(name, total=None, count="")
         counts = total > 1
         count = f"{done:,} of {total:,}" if counts else ""
-        self._bars.update(self._tasks[name], completed=done, total=total if counts else None, count=count)
+        self.bars.update(self._tasks[name], completed=done, total=total if counts else None, count=count)
         if done >= total:
             while name in self._tasks:
-                self._bars.remove_task(self._tasks.popitem()[1])
+                self.bars.remove_task(self._tasks.popitem()[1])
             if not self._tasks:
-                self._bars.stop()
+                self.bars.stop()
 
     def show_or_log(self, name: str, done: int, total: int) -> None:
         """The same, and where there is no terminal a line for each step that begins."""
         self.show(name, done, total)
-        if self._bars.disable and name not in self._logged:
+        if self.bars.disable and name not in self._logged:
             self._logged.add(name)
             logging.getLogger("holdfast").info("%s", name)
 
     def stop(self) -> None:
         """Take all bars away."""
-        self._bars.stop()
+        self.bars.stop()
 
 
 @contextmanager

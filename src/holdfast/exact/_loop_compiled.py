@@ -13,11 +13,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core import config, event
+
+from holdfast.display import step
 
 config._config_fname = os.devnull  # which is no file
 if any(os.environ.get(name) != value for name, value in config._env_reloader.old_environ.items()):
@@ -101,19 +104,24 @@ def _leave_mark() -> bool:
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
-    """Tells that code is being compiled: once on a machine that keeps it, else once in a process. Code from the cache is not compiled."""
+    """Tells that code is being compiled: once on a machine that keeps it, else once in a process; a step, for who watches them. Code from
+    the cache is not compiled.
+    """
 
     def __init__(self) -> None:
         self.told = False
+        self._running: list[AbstractContextManager[Any]] = []
 
     def on_start(self, happened: Any) -> None:
+        self._running.append(nullcontext() if self._running else step("Compiling the fast loops"))  # one loop may compile others
+        self._running[-1].__enter__()
         if not self.told:
             self.told = True
             if _leave_mark() or _how_often == IN_MEMORY:
                 logger.info("Compiling the fast loops that this needs: some seconds for each kind of noise, %s.", _how_often)
 
     def on_end(self, happened: Any) -> None:
-        return None
+        self._running.pop().__exit__(None, None, None)
 
 
 event.register("numba:compile", _Announcer())

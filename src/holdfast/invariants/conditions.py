@@ -4,9 +4,9 @@
     comparison := column op literal | column in ( literal, ... )                 op := = | != | < | <= | > | >=
 
 A literal is an integer or a text in single quotes ('' stands for a quote inside); a column whose name is not a plain word stands in double
-quotes ("" for one inside). In a column whose declared codes are all integers codes
-compare as integers; in any other they compare as text, character by character, and the literal must be quoted: so "85+" is never taken
-for a number, and '100' sorts before '85'.
+quotes ("" for one inside). In a column whose declared codes are all integers codes compare as integers, and = '010' is the code 010 where
+no other code is that integer. In any other they compare as text, character by character, and the literal must be quoted: so "85+" is never
+taken for a number, and '100' sorts before '85'.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cells_meeting(condition: str, universe: Universe, *, quoted_codes: bool = Fa
 
     Given:  `quoted_codes`, for readers' questions: a text in quotes is a code as it is written where it is compared by =, != or in, also in
             a column of integers: '031' is then no '31', and a text that is not a code of the column is refused. Constraints, which offices
-            write down for good, have one way only.
+            write down for good, mean one thing only: a text in quotes there is a code that no other code equals as a number.
     """
     return _Parser(condition, universe, quoted_codes).parse()
 
@@ -106,7 +106,7 @@ class _Parser:
         while place < len(text):
             match = _TOKEN.match(text, place)
             if match is None or match.lastgroup is None:
-                raise self._error(f"cannot read {text[place : place + 12]!r}")
+                raise self._error(f"cannot read {text[place : place + 12]!r}", "Join comparisons with and, or, not.")
             tokens.append((match.lastgroup, match[match.lastgroup]))
             place = match.end()
         return tokens
@@ -150,7 +150,7 @@ class _Parser:
             return self._cells(column, operator.eq, "=", self._list())
         group, symbol = self._next("a comparison")
         if group != "op":
-            raise self._error(f"expected a comparison after {column!r}, found {symbol!r}")
+            raise self._error(f"expected a comparison after {column!r}, found {symbol!r}", "Write =, !=, <, <=, >, >= or in ('a', 'b').")
         return self._cells(column, _COMPARE[symbol], symbol, [self._value()])
 
     def _list(self) -> list[tuple[str, str]]:
@@ -198,16 +198,33 @@ class _Parser:
         if numeric:
             if group == "number":
                 return int(text)
+            if group == "text" and symbol in _EQUALITIES:
+                return self._quoted_integer(column, _unquote(text))
             if group == "name" and self._quoted_codes and symbol in _EQUALITIES:
                 raise self._error(f"put a code in single quotes: write {symbol} '{_requote(text)}'")
-            raise self._error(f"column {column!r} holds integers: compare it with a number, not with {text}")
+            number = _unquote(text)
+            plain = f"write {symbol} {int(number)}" if _INTEGER.fullmatch(number) else f"compare it with a number, not with {text}"
+            raise self._error(f"column {column!r} holds integers: {plain}")
         if group == "text":
             return _unquote(text)
+        if group == "name":
+            raise self._error(f"put a code in single quotes: write {symbol} '{_requote(text)}'")
         example = next(code for code in self._universe.codes[column] if not _INTEGER.fullmatch(code))
         raise self._error(
             f"column {column!r} has codes that are not integers (such as {example!r}), so its codes compare as text: "
             f"write {symbol} '{_requote(text)}' if that is meant, or list the codes"
         )
+
+    def _quoted_integer(self, column: str, code: str) -> int:
+        """The integer that a code in quotes stands for; refuses a text that is no code, or one of two that are the same integer."""
+        written = self._universe.codes.places(column)
+        if code not in written:
+            raise self._error(f"{shorten(code)!r} is not a code of the column {column!r}", nearest_code(code, written))
+        same = [self._universe.codes[column][place] for place in self._universe.codes.derive(column, _places_of_values)[int(code)]]
+        if len(same) > 1:
+            told = " and ".join(map(repr, same))
+            raise self._error(f"the codes {told} of column {column!r} are one number", "List the codes that are meant: column and codes.")
+        return int(code)
 
     def _next(self, what: str) -> tuple[str, str]:
         if self._place >= len(self._tokens):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import Json, list_names, named_codes, nearest, read_as, shorten
+from holdfast.display import Json, list_names, named_codes, names_in, nearest, read_as, shorten
 from holdfast.errors import InvalidConstraint
 from holdfast.tables.hierarchy import Hierarchy
 from holdfast.tables.universe import Universe
@@ -233,7 +233,9 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _check_names(names: Sequence[str], where: str) -> None:
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise InvalidConstraint(f"{where} takes column names, each a text. Write for example margin('state') or by=['state'].")
+        listed = names[0] if isinstance(names, tuple) and names and isinstance(names[0], list | tuple) else ()
+        own = ", ".join(repr(name) for name in listed if isinstance(name, str)) or "'state'"
+        raise InvalidConstraint(f"{where} takes column names, each a text. Write for example margin({own}) or by=[{own}].")
     if len(set(names)) < len(names):
         raise InvalidConstraint(f"{where} names a column twice: {', '.join(names)}. Name each once.")
 
@@ -310,7 +312,8 @@ def no_column(universe: Universe, name: str, what: str) -> InvalidConstraint:
     """The refusal of a name that is neither a column nor a level; it names the nearest of both."""
     levels = [level for tree in universe.hierarchies.values() for level in named_levels(tree)]
     also = f" Levels of its hierarchies: {', '.join(levels)}." if levels else ""
-    near = nearest(name, [*universe.columns, *levels], "{!r}")
+    several = names_in(name, [*universe.columns, *levels])
+    near = f"Write each by itself: {', '.join(map(repr, several))}. " if several else nearest(name, [*universe.columns, *levels], "{!r}")
     return InvalidConstraint(f"{what}: there is no column {name!r}. {near}The table has {', '.join(universe.columns)}.{also}")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.display import count_of
+from holdfast.display import count_of, nearest_code
 from holdfast.errors import InvalidConstraint, RequestTooLarge
 from holdfast.invariants.conditions import cells_meeting
 from holdfast.invariants.constraints import (
@@ -181,8 +181,9 @@ def compile_rows(universe: Universe, constraints: Iterable[Constraint]) -> Kept:
     made: dict[Constraint, list[Rows]] = {}  # what is stated again has the same rows, which are kept once
     for number, constraint in enumerate(constraints, 1):
         if not isinstance(constraint, Constraint):
+            near = f" Write margin({constraint!r})." if isinstance(constraint, str) and constraint.isidentifier() else ""
             raise InvalidConstraint(
-                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(constraint).__name__}."
+                f"A kept total must be made by total(), margin(), subset(), areas() or linear(). Got {type(constraint).__name__}.{near}"
             )
         if constraint not in made:
             if len(made) & (len(made) - 1) == 0:  # at 0, 1, 2, 4, 8, ... constraints, for the next ones
@@ -327,9 +328,8 @@ def _having(universe: Universe, column: str, codes: Sequence[str], what: str) ->
 def _check_known(column: str, codes: Sequence[str], declared: Mapping[str, int], what: str) -> None:
     unknown = [code for code in codes if code not in declared]
     if unknown:
-        raise InvalidConstraint(
-            f"{what}: column {column!r} has no code {unknown[0]!r} ({len(unknown)} unknown in all). Check the spelling."
-        )
+        more = f" ({len(unknown)} unknown in all)" if len(unknown) > 1 else ""
+        raise InvalidConstraint(f"{what}: column {column!r} has no code {unknown[0]!r}{more}. {nearest_code(unknown[0], declared)}")
 
 
 def _linear(universe: Universe, constraint: Linear) -> LinearRows:

@@ -45,8 +45,8 @@ class Share:
     share: Fraction
 
     def __str__(self) -> str:
-        level = " x ".join(self.level) if isinstance(self.level, tuple) else self.level
-        margin = " x ".join(self.margin) if isinstance(self.margin, tuple) else self.margin
+        level = ":".join(self.level) if isinstance(self.level, tuple) else self.level
+        margin = ":".join(self.margin) if isinstance(self.margin, tuple) else self.margin
         return f"{level}, {margin}: {self.share}"
 
 
@@ -253,7 +253,7 @@ def _narrowed_shares(measured: list[Measured], kept: tuple[frozenset[int], ...],
 
 def _level_name(found: Geography, level: int) -> str:
     name = found.names[level]
-    return " x ".join(name) if isinstance(name, tuple) else name
+    return ":".join(name) if isinstance(name, tuple) else name
 
 
 def _measured_margins(facts: Facts, shares: Shares, found: Geography, kept: tuple[frozenset[int], ...]) -> list[Measured]:
@@ -296,7 +296,7 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
             f"drawn exactly: measure {uneven!r} itself, or make {uneven!r} the geography."
         )
     names = [*found.margins, TOTAL, DETAILED]
-    near, of = nearest(name, names, "{!r}"), " x ".join([share.level] if isinstance(share.level, str) else share.level)
+    near, of = nearest(name, names, "{!r}"), ":".join([share.level] if isinstance(share.level, str) else share.level)
     return f"levels: there is no column or level {name!r} beside the units of {of!r}. {near}Margins may be by {list_names(names)}."
 
 

@@ -166,6 +166,11 @@ def check_output(output: Output, columns: Iterable[str], release_id: str, identi
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise OutputProblem(f"The folder that should hold {folder.name!r} does not exist. Create it first.")
+    if (parent / CARD).exists() and (parent / KEPT_FILE).exists():
+        raise OutputProblem(
+            f"{folder.name!r} would be inside the published folder {parent.name!r}, which holds what its card lists and no more. Choose a "
+            "place outside of it."
+        )
     if os.path.lexists(folder):
         _check_replaced(output, release_id, identity)
     if not os.access(parent, os.W_OK | os.X_OK):
@@ -204,7 +209,7 @@ def try_to_write(folder: Path, cells: int) -> None:
 
 def _check_replaced(output: Output, release_id: str, identity: str) -> None:
     """Refuse a name that is taken. `force` is offered only where it would be followed."""
-    name = output.folder.name
+    name = output.folder.absolute().name
     if is_free_folder(output.folder):
         return
     if output.folder.is_symlink():

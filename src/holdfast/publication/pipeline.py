@@ -160,6 +160,7 @@ def release(
             f"A release takes (table, keep, mechanism), the first a Table. Got {type(table).__name__}. "
             "Build a table with Table.from_counts or from_records."
         )
+    check_mechanism(mechanism, "A release")
     if key is not None and not isinstance(key, NoiseKey):
         raise InvalidParameter(f"key is a NoiseKey, or None for a fresh one. Got {type(key).__name__}.")
     declared = None if disjoint is None else Disjoint.read(disjoint)
@@ -178,7 +179,6 @@ def release(
     if account is not None:
         account.check_unsaved(order.release_id)
     check_recorded(order, account)
-    check_mechanism(mechanism, "A release")
     with watching(progress):
         made = plan_release(table, keep, mechanism, account, order)
         return draw(made, table, order, account, key=key)

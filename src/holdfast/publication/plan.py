@@ -462,7 +462,9 @@ def plan(
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
     """Raise if the argument is not a mechanism. `what`: what needs one."""
     if not isinstance(mechanism, Mechanism):
-        raise InvalidParameter(f"{what} needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {type(mechanism).__name__}.")
+        own = mechanism.__name__ if isinstance(mechanism, type) and issubclass(mechanism, Mechanism) else None
+        got = type(mechanism).__name__ if own is None else f"the class: write {own}(...), with its parameters"
+        raise InvalidParameter(f"{what} needs a mechanism, such as GeneralizedLaplace(epsilon='1/4'). Got {got}.")
 
 
 def prepare(

@@ -395,9 +395,9 @@ class Publication(Frames):
         method: Ask = "auto",
         progress: Watcher | None = None,
     ) -> Intervals:
-        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`). With
-        simultaneous=True all of them hold together with probability `level`, else each does for itself. `progress` is called with
-        (name of a step, done, in all).
+        """As `interval`, for a query or a list of them, or for all sums of a margin by columns or levels of hierarchies (`by`), over the
+        cells that meet a condition if one is given too. With simultaneous=True all of them hold together with probability `level`, else
+        each does for itself. `progress` is called with (name of a step, done, in all).
         """
         asked = {"by": by, "simultaneous": simultaneous, "nonnegative": nonnegative}
         with watching(progress):
@@ -436,7 +436,15 @@ class Publication(Frames):
         booking = self.booking
         asked = (map, map_code, map_level)
         areas = None if all(part is None for part in asked) else map_request(*asked)
-        output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign), force, formulas, view_base, areas)
+        output = Output(
+            Path(folder),
+            (formats,) if isinstance(formats, str) else tuple(formats),
+            None if sign is None else Path(sign),
+            force,
+            formulas,
+            view_base,
+            areas,
+        )
         booking.check_unpublished()
         check_writable(output, self.plan, self.id)
         complete(booking, output, self)

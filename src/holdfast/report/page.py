@@ -37,8 +37,8 @@ def say_of(card: Card) -> Say:
 
 
 def table_name(card: Card) -> str:
-    """What the office calls the table: its name in a release of several, else that of its data, or the column it counts."""
-    return card.release.table_name or card.table.name or card.table.count
+    """What the office calls the table: its name in a release of several, else that of its data, or the release."""
+    return card.release.table_name or card.table.name or card.release.id
 
 
 def page_title(card: Card, page: str) -> str:
@@ -379,7 +379,7 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
     software = sorted(card.software.items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
     versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
     alarms = (given.text.partition(". ")[0] for given in card.warnings if given.is_alarm)
-    said = [say("statement.table", name=name(table_name(card)))]
+    said = [] if card.table.name is None else [say("statement.table", name=name(card.table.name))]
     said += [name(release.office)] if release.office is not None else []
     said.append(say("statement.no_date") if release.date is None else text(release.date))
     said += [say("statement.approved_by", approver=name(release.approver))] if release.approver is not None else []

@@ -47,7 +47,6 @@ from holdfast.report.page import (
     sentences,
     status_text,
     step_of,
-    table_name,
     universe_text,
     wide_factor,
     without_noise,
@@ -134,7 +133,9 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         check=(
             say("statement.check_suppressed" if is_suppressed(card) else "statement.check_text", command=code("holdfast verify folder")),
         ),
-        sign=say("statement.sign_text", id=name(release.id), name=name(table_name(card))),
+        sign=say("statement.sign_text", id=name(release.id), name=name(card.table.name))
+        if card.table.name is not None
+        else say("statement.sign_text_unnamed", id=name(release.id)),
     )
 
 

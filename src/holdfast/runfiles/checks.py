@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.channels import Facts
-from holdfast.display import nearest
+from holdfast.display import names_in, nearest
 from holdfast.errors import InvalidConstraint
 from holdfast.exact.formatting import format_short
 from holdfast.invariants import identity, margin, total
@@ -17,7 +17,7 @@ from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import Lattice
 from holdfast.mechanisms.keys import GOT, InvalidKey, Key
 from holdfast.mechanisms.mechanism import Mechanism
-from holdfast.mechanisms.registry import mechanism_class
+from holdfast.mechanisms.registry import MECHANISMS, mechanism_class
 from holdfast.privacy.parameters import DISTANCE
 from holdfast.runfiles.messages import Place, Problem, file_label, of_key, quote
 from holdfast.runfiles.sections import IdentitiesSection, KeepSection, MarginSection, ReleaseSection, TableSection
@@ -29,6 +29,8 @@ from holdfast.wording.budget import who
 def check_source(table: TableSection, folder: str) -> None:
     """Raise if the source does not exist, or if there is a query without a database or a database without a query."""
     if is_url(table.source):
+        if table.source.lower().startswith(("http://", "https://")):
+            raise Problem(("table", "source"), "must name a file or a database, and is a web address. Download the file, and name it here.")
         if table.query is None:
             raise Problem(("table", "query"), 'this key is missing: a database URL needs a query. Write query = "SELECT ... FROM ...".')
         return
@@ -148,8 +150,9 @@ def _check_trees(table: TableSection, folder: str) -> None:
 def _check_columns(place: Place, names: Iterable[str], cells: list[str]) -> None:
     for name in names:
         if name not in cells:
-            close = nearest(name, cells)
+            several, close = names_in(name, cells), nearest(name, cells)
             which = f"{close}One of the two is misspelt, here or under cells. " if close else ""
+            which = f"Write each by itself: [{', '.join(map(quote, several))}]. " if several else which
             raise Problem(place, f"cells has no column {quote(name)}. {which}Columns: {', '.join(map(quote, cells))}.")
 
 
@@ -160,7 +163,10 @@ def mechanism_of(release: ReleaseSection, table: TableSection, folder: str) -> M
     for name in release.own:
         if name not in keys:
             takes = f"It takes {', '.join(keys)}" if keys else "It takes no parameters"
-            raise Problem(("release", name), f'this key does not belong to mechanism = "{chosen.name}". {takes}. Leave {name} out.')
+            homes = [quote(kind.name) for kind in MECHANISMS.values() if name in {key.name for key in kind.run_file_keys}]
+            other = f", or take mechanism = {' or '.join(homes)}" if 0 < len(homes) <= 2 else ""
+            text = f'this key does not belong to mechanism = "{chosen.name}". {takes}. Leave {name} out{other}.'
+            raise Problem(("release", name), text)
     for key in keys.values():
         if key.required and key.name not in release.own:
             told = f'this key is missing: mechanism = "{chosen.name}" needs it. Write {key.line}.'
@@ -189,7 +195,11 @@ def _place(key: Key, raw: object, folder: str) -> object:
 def _check_known(per: str | None, protected: str) -> None:
     """Raise InvalidKey if `per` is neither what the table protects nor "distance"."""
     if per not in (None, protected, DISTANCE):
-        raise InvalidKey("per", f"must be one of {quote(protected)}, {quote(DISTANCE)}. Got {GOT}.", (protected, DISTANCE))
+        raise InvalidKey(
+            "per",
+            f"must be one of {quote(protected)}, {quote(DISTANCE)}. Got {GOT}. The first is what protect says under [table].",
+            (protected, DISTANCE),
+        )
 
 
 def _check_per(made: Mechanism, per: str | None, protected: str) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from holdfast.display import nearest
+from holdfast.display import nearest, split_names
 from holdfast.mechanisms.keys import GOT, FloatText, InvalidKey
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ EXAMPLES = {
     "release.approver": 'approver = "A. Chief, Director"',
     "release.mechanism": 'mechanism = "generalized-laplace"',
     "release.per": 'per = "person" or per = "distance"',
+    "release.allow_exposed": "allow_exposed = 0, or the number that plan shows",
     "release.formats": 'formats = ["parquet", "csv"]',
     "release.formulas": 'formulas = "mark"',
     "release.view_base": "view_base = 1",
@@ -110,15 +111,19 @@ _LONGEST = 60
 class Problem(Exception):
     """Something wrong at a place in the run file; only `load_run` sees it, and raises InvalidRun in its stead."""
 
-    def __init__(self, place: Place, text: str, line: int | None = None) -> None:
+    def __init__(self, place: Place, text: str, line: int | None = None, beside: Place | None = None) -> None:
         super().__init__(text)
         self.place = place
         self.text = text
         self.line = line
+        self.beside = beside
+        """Where the line is named if the place itself is not in the file: what asks for it."""
 
     def message(self, file: str, toml: str) -> str:
         """File, line where it can be found, field, what is wrong, what to do."""
-        line = line_of(key_lines(toml), self.place) if self.line is None and self.place else self.line
+        lines = key_lines(toml)
+        at = self.place if self.place in lines or self.beside is None else self.beside
+        line = line_of(lines, at) if self.line is None and self.place else self.line
         parts = [file, *([f"line {line}"] if line is not None else []), *([dotted_path(self.place)] if self.place else [])]
         return f"{', '.join(parts)}: {self.text}"
 
@@ -159,7 +164,8 @@ def parse_toml(text: str) -> dict[str, object]:
     reason = told[: where.start()] if where else told
     line = int(where[1]) if where and where[1] else None
     column = f" at column {where[2]}" if where and where[2] else " at the end of the file" if where else ""
-    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. Put texts in double quotes, lists in brackets.", line)
+    advice = "Write paths with /, or in single quotes." if "\\" in reason else "Put texts in double quotes, lists in brackets; yes is true."
+    raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. {advice}", line)
 
 
 def dotted_path(place: Place) -> str:
@@ -217,8 +223,9 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
         advice = f"{word} stands in [{home}]: move it below that line. " if home else nearest(word, known, "[{}]")
         return f"there is no such section. {advice}Sections: {', '.join(f'[{name}]' for name in known)}."
     other = OTHER_SPELLINGS.get(dotted_path(place))
-    home = next((section for section, keys in sections.items() if word in keys), None) if len(place) == 2 else None
-    advice = f"Did you mean {other}? " if other else f"It belongs to [{home}]: move it there. " if home else nearest(word, known)
+    homes = [f"[{section}]" for section, keys in sections.items() if word in keys and len(place) == 2]
+    advice = f"Did you mean {other}? " if other else nearest(word, known)
+    advice = f"It belongs to {' or '.join(homes)}: move it there. " if homes and not other else advice
     return f"there is no such key. {advice}Keys of {dotted_path(place[:-1])}: {', '.join(known)}."
 
 
@@ -233,6 +240,10 @@ _MUST_BE = {
     "greater_than_equal": "is too small",
     "less_than_equal": "is too large",
 }
+
+
+_UNQUOTED = {"int_type": re.compile(r"[1-9][0-9]{0,17}|0"), "bool_type": re.compile("true|false")}
+"""Texts that are a number or a word once their quotes are gone."""
 
 
 def explain(
@@ -250,7 +261,12 @@ def explain(
         return Problem(place, f"this {'section' if len(place) == 1 else 'key'} is missing.{example(place)}")
     if kind == "literal_error":
         return Problem(place, not_one_of(value, re.findall(r"'([^']*)'", first["ctx"]["expected"])))
-    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{example(place)}")
+    unquoted = _UNQUOTED.get(kind)
+    quoted = isinstance(value, str) and unquoted is not None and unquoted.fullmatch(value.strip())
+    advice = f" Write {place[-1]} = {str(value).strip()}, without quotes." if quoted else example(place)
+    if kind == "list_type" and place[:2] == ("keep", "margins") and isinstance(value, str) and not _SECRET.search(value):
+        advice = f" Write margins = [[{', '.join(map(quote, split_names(value)))}]]."
+    return Problem(place, f"{_MUST_BE.get(kind, 'cannot be used')}. Got {show_found(value, place)}.{advice}")
 
 
 def not_one_of(value: object, choices: Sequence[str]) -> str:
@@ -260,7 +276,8 @@ def not_one_of(value: object, choices: Sequence[str]) -> str:
 
 def of_key(error: InvalidKey, raw: object) -> Problem:
     """The problem that a mechanism found with one of its keys; `raw` is its value in the file."""
-    return Problem(("release", error.key), f"{error.message.replace(GOT, show_found(raw))} {_close(raw, error.choices)}".rstrip())
+    text = f"{error.message.replace(GOT, show_found(raw))} {_close(raw, error.choices)}".rstrip()
+    return Problem(("release", error.key), text, beside=("release", "mechanism"))
 
 
 def _close(value: object, choices: Sequence[str]) -> str:

@@ -296,9 +296,10 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         toml = read_toml(name)
         return _run_of(name, toml)
     except Problem as problem:
-        message, field = problem.message(name, toml), dotted_path(problem.place) or None
+        refusal = InvalidRun(problem.message(name, toml), field=dotted_path(problem.place) or None)
+        refusal.text = problem.text
     # Outside of the handler: what Pydantic and tomllib quote must not travel along.
-    raise InvalidRun(message, field=field)
+    raise refusal
 
 
 def _run_of(name: str, toml: str) -> Run:

@@ -14,7 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.card.parts import MAX_IDENTIFIER
-from holdfast.errors import EmptyTable, HoldfastError, InvalidParameter, InvalidTable, OutputExists, RequestTooLarge, UnknownColumn
+from holdfast.display import names_in, nearest, split_names
+from holdfast.errors import (
+    EmptyTable,
+    HoldfastError,
+    InvalidParameter,
+    InvalidRun,
+    InvalidTable,
+    OutputExists,
+    RequestTooLarge,
+    UnknownColumn,
+)
 from holdfast.runfiles.runfile import load_run
 from holdfast.runfiles.schema import BESIDE, FIRST_LINE, schema_text
 from holdfast.tables.cells import rank_rows
@@ -98,11 +108,16 @@ def start(source: str | os.PathLike[str], chosen: Choices, output: str | os.Path
             file.write(text)
     except FileExistsError:
         raise OutputExists(f"{path.name!r} exists already. Name another file with --output.") from None
+    refusal: HoldfastError | None = None
     try:
         load_run(path)
-    except HoldfastError:
+    except HoldfastError as error:
         path.unlink()
-        raise
+        refusal, option = error, (error.field or "").rpartition(".")[2]
+        if isinstance(error, InvalidRun) and option in ("epsilon", "rho", "per", "id", "protect"):
+            refusal = InvalidParameter(f"--{option}: {error.text}", field=option)
+    if refusal is not None:
+        raise refusal
     if not schema or beside.exists():
         return False
     beside.write_text(schema_text(), encoding="utf-8")
@@ -111,9 +126,18 @@ def start(source: str | os.PathLike[str], chosen: Choices, output: str | os.Path
 
 def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
     names = column_names(source)
-    for column in (*chosen.cells, *([] if chosen.count is None else [chosen.count])):
+    for option, column in (*(("cells", one) for one in chosen.cells), *([] if chosen.count is None else [("count", chosen.count)])):
         if column not in names:
-            raise UnknownColumn(f"There is no column {column!r}. Columns: {', '.join(map(repr, names))}.")
+            several = [f"--{option} {name}" for name in names_in(column, names)]
+            near = f"Write {' '.join(several)}. " if several else nearest(column, names, "{!r}")
+            raise UnknownColumn(f"--{option}: there is no column {column!r}. {near}Columns: {', '.join(map(repr, names))}.", field=option)
+    kept = [name for text in chosen.keep if text != TOTAL for name in split_names(text)]
+    if (unknown := next((name for name in kept if name not in chosen.cells), None)) is not None:
+        several = names_in(unknown, chosen.cells)
+        near = f"Write --keep {':'.join(several)}. " if several else nearest(unknown, chosen.cells, "{!r}")
+        raise UnknownColumn(
+            f"--keep: no column of cells is called {unknown!r}. {near}Columns: {', '.join(map(repr, chosen.cells))}.", field="keep"
+        )
     if not chosen.cells:
         raise InvalidParameter("A table needs at least one column of codes.", field="cells")
     gaussian = chosen.rho is not None
@@ -132,7 +156,7 @@ def _text(source: str | os.PathLike[str], chosen: Choices, path: Path) -> str:
         protect=chosen.protect,
         public=chosen.public,
         total=TOTAL in chosen.keep,
-        margins=[kept.split(":") for kept in chosen.keep if kept != TOTAL],
+        margins=[split_names(kept) for kept in chosen.keep if kept != TOTAL],
         release_id=chosen.release_id or likely_id(source),
         mechanism="generalized-gaussian" if gaussian else "generalized-laplace",
         budget=budget,

@@ -74,12 +74,13 @@ _PLAIN_COUNT = r"\A(?:0|[1-9][0-9]{0,18})\z"
 
 _COUNT_RULE = (
     "A count is a whole number from 0 to 2^62 - 1 in plain digits: no sign, point, blank, separator or leading zero. "
-    'Write 1234, not "1,234", "1.234", "1 234" or "1234,0". Real-valued answers go to hf.answer, or [answer] in a run file.'
+    'Write 1234, not "1,234", "1.234", "1 234" or "1234,0". Hidden counts ("<5", blanks) must be the true ones again; a zero is written 0. '
+    "Real-valued answers go to hf.answer, or [answer] in a run file."
 )
 
 _COUNT_ADVICE = (
-    "Cast it to integers at the source. Sums of amounts, means and shares are real-valued answers: use hf.answer, or [answer] in a "
-    "run file."
+    "Cast it to integers at the source; missing values (NaN) make a column one of floats, so fill them in first. Sums of amounts, means "
+    "and shares are real-valued answers: use hf.answer, or [answer] in a run file."
 )
 
 _KEY_RULE = f"A key is a whole number from 0 to 2^{KEY_BITS} - 1 in plain digits: no sign, point, blank, separator or leading zero."

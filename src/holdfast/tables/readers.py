@@ -42,7 +42,17 @@ from holdfast.tables.session import (
     quote_sql,
     run_guarded,
 )
-from holdfast.tables.text_files import NAME_IT, TEXT_SUFFIXES, Reading, file_trouble, find_separator, header_on_one_line, plain_text
+from holdfast.tables.text_files import (
+    NAME_IT,
+    TEXT_SUFFIXES,
+    Reading,
+    file_trouble,
+    find_separator,
+    header_on_one_line,
+    other_separator,
+    plain_text,
+    written_separator,
+)
 
 _KINDS = (
     "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL "
@@ -238,9 +248,14 @@ class CsvSource:
         if row is not None and len(row) == len(self.names) > 1:
             return None
         more = "no line follows" if row is None else f"the next one has {len(row)}"
+        if len(self.names) == 1 and (other := other_separator(self.names[0])) is not None:
+            return (
+                f"Its first line was read as one field, with separator = {written_separator(self._separator)}. Write {other}, or leave "
+                "separator out: it is found. Names are not shown, since counts may be among them."
+            )
         return (
-            f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing. Names "
-            "are not shown, since counts may be among them."
+            f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing, or "
+            "a title stand above it. Names are not shown, since counts may be among them."
         )
 
     def types(self) -> Sequence[Any]:

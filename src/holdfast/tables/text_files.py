@@ -182,14 +182,20 @@ def find_separator(path: Path, label: str, default: str) -> str:
     possible = fitting or [separator for separator, fields in found.items() if fields is not None]
     if not possible or (not fitting and default in possible):
         return default  # one column, or lines of different lengths, which are told with their number
-    choices = " or ".join(f"separator = {_written(separator)}" for separator in dict.fromkeys([*possible, default]))
+    choices = " or ".join(f"separator = {written_separator(separator)}" for separator in dict.fromkeys([*possible, default]))
     raise UnreadableInput(
         f"{label[:1].upper()}{label[1:]} does not show which character stands between its fields. Write {choices}.", field="separator"
     )
 
 
-def _written(separator: str) -> str:
+def written_separator(separator: str) -> str:
+    """The separator as a run file writes it."""
     return '"\\t"' if separator == "\t" else f'"{separator}"'
+
+
+def other_separator(header: str) -> str | None:
+    """The line of a run file for the separator in a header that was read as one field; None where it has none."""
+    return next((f"separator = {written_separator(separator)}" for separator in SEPARATORS if separator in header), None)
 
 
 def _fields(lines: list[str], separator: str) -> list[int] | None:

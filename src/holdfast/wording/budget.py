@@ -217,7 +217,7 @@ def _quality(found: AllocationFacts) -> str:
 
 
 def _name(name: str | Sequence[str]) -> str:
-    return name if isinstance(name, str) else " x ".join(name)
+    return name if isinstance(name, str) else ":".join(name)
 
 
 def _table(head: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:

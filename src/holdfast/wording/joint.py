@@ -74,7 +74,7 @@ def _fixed_sentences(facts: JointFacts) -> list[str]:
     if not facts.complete:
         out.append(f"The search was cut, since too many cells are linked: {'more' if out else 'some'} cells may be fixed.")
     elif not out and several:
-        out.append(f"{together} fix no cell that none of them fixes alone.")
+        out.append(f"{together} fix no further cell.")
     return out
 
 
