@@ -46,7 +46,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The room of sentences: only what shows things to people may import it.
     "wording": (*_DRAWING, "cellkey", "ledger", "card"),
     "accuracy": (*_DRAWING, "wording"),
-    "views": ("errors", "randomness"),
+    "views": ("errors", "randomness", "exact"),
     "report": ("display", "errors", "exact", "cellkey", "card", "wording"),
     "publication": (*_DRAWING, "cellkey", "subspace", "engines", "ledger", "card", "wording", "accuracy", "views", "report"),
     "verification": _RELEASES,

@@ -81,6 +81,17 @@ def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None
         assert math.fsum(p for z, p in tables if abs(z[0] + z[1]) <= found.reach) >= level - 1e-6
 
 
+def test_narrow_steps_in_a_corner_do_not_widen_the_rest() -> None:
+    """At 30 x 30 and sigma^2 = 1/2 the last cell drawn has a price of 1.15 and means that drift; a cell far from it has neither."""
+    laws = ErrorLaws(plan_of((30, 30), "1/2").drawing)
+    far, near = (laws._near(laws.parts(np.array([cell]), np.array([[1]])), None) for cell in (0, 899))
+    steps = steps_of(next(iter(laws.drawing.channel.shapes())), Gaussian(Fraction(1, 2)))
+    plain = 0.5 * (29 / 30) ** 2
+    assert plain < far.variance < plain * 1.005 < near.variance
+    assert far.shift < steps.shift(plain) / 20
+    assert far.shift < near.shift <= steps.shift(plain)
+
+
 @pytest.mark.parametrize(("shape", "sigma_squared"), [(OneSum(4), "1"), (OneSum(4), "6/5")])
 def test_pictures_are_off_by_no_more_than_they_say(shape: Shape, sigma_squared: str) -> None:
     law = cell_law(Sequential(Gaussian(Fraction(sigma_squared)), Fraction(1, 10)), shape)

@@ -135,7 +135,7 @@ def test_suppression_has_no_task() -> None:
 
 def test_where_all_is_fixed_there_is_nothing_to_promise() -> None:
     for name, mechanism in MECHANISMS.items():
-        if name != "levels":  # which needs columns
+        if "levels" not in name:  # which needs columns
             with pytest.raises(NothingLeft, match="nothing is left to protect"):
                 channel(Lattice(np.eye(3, dtype=np.int64)), mechanism)
     for name in ("gaussian", "levels"):

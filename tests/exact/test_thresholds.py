@@ -14,7 +14,8 @@ from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.law import ArmsLaw
 from holdfast.exact.table import Thresholds, certified_thresholds
-from holdfast.exact.weights import ArmsSource, BallSource, ListedSource
+from holdfast.exact.weights import ArmsSource, ListedSource
+from holdfast.research.laws import BallSource
 from tests.examples import examples
 
 from .reference import log_weight_gaussian, log_weight_laplace, weights

@@ -232,12 +232,6 @@ class TestNothingRidesAlong:
         (keyed / "tables.json").write_bytes(change(data))
         assert "tables.json" in refusal(keyed)
 
-    def test_a_solver_is_a_name_and_a_version(self) -> None:
-        from holdfast.publication.view import is_solver, solver_here
-
-        assert is_solver(solver_here())
-        assert not is_solver("scipy 1.0 and the true counts are ...")
-
 
 MORE: dict[str, Callable[[Path], object]] = {
     "thesis.docx": lambda folder: (folder / "thesis.docx").write_text("years of work"),

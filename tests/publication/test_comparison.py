@@ -74,6 +74,24 @@ class TestRows:
         assert row(found, "generalized-gaussian").sizes
         assert "generalized-laplace (asked): refused. A block of" in str(found)
 
+    def test_a_chain_is_an_estimate(self) -> None:
+        universe = hf.Universe.product({name: list("abc") for name in ("x", "y")})
+        chain = hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta="3/100", per="distance")
+        found = compare(universe, [hf.margin("x"), hf.margin("y")], chain)
+        assert [(one.mechanism, one.view, one.is_exact) for one in found.rows[:2]] == [
+            ("generalized-laplace", False, False),  # no counts for print: no exact law simulates them
+            ("generalized-laplace", False, True),
+        ]
+        assert "A Markov chain draws the first row: its promise is an estimate and has a delta." in str(found)
+
+    def test_what_takes_long_is_not_simulated(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Gaussian noise within bounds on a 4 x 4 table takes half a second a draw: its proposals count."""
+        monkeypatch.setattr(comparison, "MOST_WORK", 1e7)
+        universe = hf.Universe.product({name: list("abcd") for name in ("x", "y")})
+        found = compare(universe, [hf.margin("x"), hf.margin("y")], hf.Conditional(rho="1/2", noise="gaussian"))
+        assert (found.rows[0].refused, found.rows[0].sizes, found.rows[0].time) == (False, (), None)
+        assert "conditional (asked): not simulated. Simulating it would take too long." in str(found)
+
     def test_a_comparison_is_at_a_budget(self) -> None:
         with pytest.raises(InvalidParameter, match="A comparison is at one budget, and suppression has none"):
             compare(TOWNS, BY_TOWN, hf.Suppression())

@@ -328,8 +328,10 @@ class TestIntervals:
         release = _released(work)
         fields = release.view().to_fields()
         assert fields["levels"] == ["state", "state, county", "state, county, sex"]
-        assert fields["level_labels"] == ["state", "state, County", "state, County, Sex"]
-        assert "level_labels" not in _released(work, labelled=False).view().to_fields()
+        called = {line["level"]: line["label"] for line in fields["bias"]["lines"]}
+        assert [called[level] for level in fields["levels"]] == ["state", "state, County", "state, County, Sex"]
+        plain = _released(work, labelled=False).view().to_fields()["bias"]["lines"]
+        assert all(line["label"] == line["level"] for line in plain)
         with pytest.raises(InvalidParameter, match=r"Illinois"):
             release.view(base=5)
 

@@ -270,3 +270,20 @@ def test_a_divergence_is_the_one_of_its_definition() -> None:
     found = renyi_divergence(law, secret, Fraction(5, 2))
     assert float(found.lower) == pytest.approx(direct, rel=1e-9)
     assert found.upper - found.lower < TINY
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if name.startswith(("grid", "levels"))])
+def test_the_tail_of_a_form_is_a_sum_over_its_innovations(name: str) -> None:
+    """Their squares over the variances add up to the form's variance in the continuous law; the shift is below Cauchy and Schwarz's."""
+    sampler = MADE[name]()
+    rng = np.random.default_rng(7)
+    basis = sampler.shape.basis().astype(float)
+    projection = basis @ np.linalg.solve(basis.T @ basis, basis.T)
+    for form in (*np.eye(sampler.cells)[:: max(1, sampler.cells // 4)], rng.integers(-2, 3, sampler.cells)):
+        covariances = float(sampler.scale) * projection @ form
+        variance = float(form @ covariances)
+        parts = list(sampler.sequence.innovations(covariances))
+        assert math.fsum(float((u * u / share).sum()) for u, share in parts) / float(sampler.scale) == pytest.approx(variance, abs=1e-9)
+        shift, excess = sampler.tail_of(covariances)
+        assert 0 <= shift <= sampler.steps.shift(variance) * (1 + 1e-9)
+        assert 0 <= excess <= variance * float(sampler.steps.kappa) * (1 + 1e-9)

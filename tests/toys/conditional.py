@@ -12,9 +12,7 @@ import numpy as np
 from holdfast.channels import Channel, Facts
 from holdfast.exact.balls import ball
 from holdfast.exact.formatting import format_exact
-from holdfast.exact.law import TableLaw
 from holdfast.exact.parameters import Exact
-from holdfast.exact.weights import BallSource
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import OneSum
 from holdfast.laws import Reads, Target
@@ -23,6 +21,7 @@ from holdfast.mechanisms.keys import InvalidKey
 from holdfast.mechanisms.mechanism import promise
 from holdfast.privacy.parameters import budget
 from holdfast.randomness import Words
+from holdfast.research.laws import BallSource, TableLaw
 from holdfast.samplers.choice import Choice, Reason
 from holdfast.samplers.protocol import Ints
 from holdfast.tables.columns import CellKeySums

@@ -33,7 +33,7 @@ from holdfast.accuracy.convolved import UNBOUNDED, Convolved, cell_of, convolve
 from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.accuracy.queries import LARGEST_COEFFICIENT
-from holdfast.accuracy.sequential import lattice_law, sequential_steps
+from holdfast.accuracy.sequential import lattice_law, sequential_steps, tail_of
 from holdfast.accuracy.short_moves import covers, form_variance, short_moves, units_s_squared
 from holdfast.chains.sampler import ChainSampler
 from holdfast.channels.covariance import public_draws
@@ -110,7 +110,7 @@ class NearSum:
     """Noise that the sequential law draws in some block.
 
     law:       that of the lattice law; None where it is too far. distance: of the two in total variation.
-    variance, shift:  of the continuous form, and how far means of steps can move the sum: |error| > t + shift has probability
+    variance, shift:  a bound of the spread, and how far means of steps can move the sum: |error| > t + shift has probability
                       2 exp(-t^2 / (2 variance)) at most.
     """
 
@@ -347,9 +347,8 @@ class ErrorLaws:
         return together((sequential_steps(target, shape), 1) for shape, _, _ in parts)
 
     def _near(self, parts: Sequence[Part], law: ErrorLaw | None) -> NearSum:
-        assert isinstance(self.target, Gaussian | LevelGaussian)
-        variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
-        return self._near_of(law, variance, self._steps(parts))
+        shifts, variances = zip(*(tail_of(self.drawing.channel.target, shape, values[0]) for shape, _, values in parts), strict=True)
+        return NearSum(law, self.distance(parts), math.fsum(variances), math.fsum(shifts))
 
     def _near_of(self, law: ErrorLaw | None, variance: float, steps: Steps) -> NearSum:
         return NearSum(law, steps.total_variation, variance * (1 + float(steps.kappa)) * (1 + 1e-12), steps.shift(variance))

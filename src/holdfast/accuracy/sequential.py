@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from holdfast.accuracy.short_moves import form_variance
 from holdfast.lattices.shapes import Shape
-from holdfast.laws import Sequential, Target
+from holdfast.laws import Gaussian, LevelGaussian, Sequential, Target
+from holdfast.samplers.protocol import Ints
 from holdfast.samplers.steps import Steps
-from holdfast.samplers.table import steps_of
+from holdfast.samplers.table import choose, steps_of
+
+MOST_CELLS = 1 << 22
+"""Of a block of more, no form is followed through all steps: that would take seconds and gigabytes."""
+ROUNDED = 1e-9
+"""Of the size of what projections in doubles are off by, by far not so much."""
 
 
 def lattice_law(target: Target) -> Target:
@@ -16,3 +23,20 @@ def lattice_law(target: Target) -> Target:
 def sequential_steps(target: Target, shape: Shape) -> Steps:
     """The steps of a block that the sequential law draws; none of one that is drawn by another law."""
     return steps_of(shape, target.of) if isinstance(target, Sequential) and shape not in target.by_lattice else Steps()
+
+
+def tail_of(target: Target, shape: Shape, values: Ints) -> tuple[float, float]:
+    """(E, s) of the sum of a block's errors times these values: |sum| > t + E has probability 2 exp(-t^2 / (2 s)) at most."""
+    from holdfast.samplers.sequence_gaussian import SequenceGaussian
+
+    of, steps = lattice_law(target), sequential_steps(target, shape)
+    assert isinstance(of, Gaussian | LevelGaussian)
+    variance = form_variance(of, shape, values)
+    shift, proxy = steps.shift(variance), variance * (1 + float(steps.kappa)) * (1 + 1e-12)
+    if steps.least is None or not isinstance(of, Gaussian) or shape.size > MOST_CELLS:
+        return shift, proxy
+    sampler = choose(shape, target).noise
+    if not isinstance(sampler, SequenceGaussian):
+        return shift, proxy
+    found, excess = sampler.tail_of(float(of.sigma_squared) * shape.project(values[None].astype(float))[0])
+    return min(shift, found + ROUNDED * shift), min(proxy, variance + excess + ROUNDED * proxy)

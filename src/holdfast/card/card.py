@@ -189,7 +189,7 @@ class TableInfo(CardPart):
         description="Public columns of the table that bounds come from, in full. Else empty."
     )
     hierarchies: Annotated[tuple[TreeInfo, ...], Strict(False)] = Field(
-        description="Where the budget has shares for levels: the code trees of the table, which say what lies in a unit. Else empty."
+        description="The code trees of the table, which say what lies in a unit."
     )
     labels: Annotated[tuple[LabelInfo, ...], Strict(False)] = Field(
         description="What columns and codes are called on pages; empty where they have no labels. Data files have the codes."

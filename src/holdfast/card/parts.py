@@ -343,7 +343,8 @@ class GuaranteeInfo(CardPart):
 class Bias(CardPart):
     """The mean of (view - true sum) over units of one level whose true sum is of one size, and the standard error of that mean."""
 
-    level: Text = Field(description='A level of the table, or "cell".')
+    level: Text = Field(description='A level of the table, kept totals or where they cross, by columns and levels; or "cell".')
+    label: Text = Field(description="What it is called.")
     size: Text = Field(description="The size of the true sum, such as 10 to 99.")
     units: Annotated[int, Field(ge=1)] = Field(description="Number of units of this size.")
     bias: Annotated[float, Field(allow_inf_nan=False)] = Field(description="The mean.")
@@ -371,15 +372,10 @@ class ViewInfo(CardPart):
     base: int = Field(description="Numbers are multiples of it.")
     nonnegative: bool = Field(description="Whether no number is negative.")
     levels: Annotated[tuple[str, ...], Strict(False)] = Field(description="The levels of the table, coarse to fine.")
-    level_labels: Texts | None = Field(default=None, description="What the levels are called; left out where the table has no labels.")
-    solver: Text | None = Field(description="What found cells whose kept totals cross; null where there are none.")
+    solver: Text | None = Field(description="What searched for whole numbers; null where no search was needed.")
     cells: Count = Field(description="Number of cells.")
     changed: Count = Field(description="Cells that differ from their released count.")
     bias: BiasInfo = Field(description="How far it is off on average.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON has them."""
-        return {name: value for name, value in super().to_dict().items() if name != "level_labels" or value is not None}
 
 
 MOST_TABLES = 1_000

@@ -36,6 +36,8 @@ MOST_TRIES = 4
 FACTOR_DIGITS = 5
 RHO_DIGITS, KAPPA_DIGITS, LEAST_KAPPA = 5, 5, Fraction(1, 10**12)
 """Digits of a promised rho and of kappa, both rounded up; a smaller kappa is given as this."""
+HARDLY_ANY = 1e-3
+"""Expected tries beyond one, as a logarithm, that a formula tells for blocks of many shapes at once."""
 PARTS = 64
 """Between the lattice law of the whole budget and the sequential law, so many widths are looked at."""
 NEARLY = Fraction(101, 100)
@@ -119,8 +121,16 @@ def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw, *, p
         return log_tries > math.log(MOST_TRIES if not patient else max(MOST_TRIES, MAX_CELL_TRIES / (blocks * shape.size * price)))
 
     shapes = channel.shapes()
-    steps = {shape: steps_of(shape, of) for shape in shapes}
+    steps = {shape: (None if asked == "sequential" else _wide(shape, of)) or steps_of(shape, of) for shape in shapes}
     return _Width(of, steps, frozenset(shape for shape, blocks in shapes.items() if is_sequential(shape, blocks)))
+
+
+def _wide(shape: Shape, of: Gaussian | LevelGaussian) -> Steps | None:
+    """The tries of sums and grids so wide that nothing need be prepared to know them: variances of cells are sigma^2 / 2^axes or more."""
+    if not (isinstance(of, Gaussian) and shape.keeps_axis_sums):
+        return None
+    log_tries = 2.2 * shape.size * math.exp(-19.7 * float(of.sigma_squared) / 2 ** len(shape.axes))
+    return Steps(log_tries=log_tries) if log_tries < HARDLY_ANY else None
 
 
 def _as_wide(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedLaw) -> _Width:

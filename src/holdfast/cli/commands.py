@@ -155,9 +155,10 @@ def plan(
     """Show what a release would do: kept, exposed, samplers, promise, expected error, price. No column of counts is read; nothing is
     written.
     """
+    from holdfast.publication.folder import Output
     from holdfast.publication.history import with_earlier
-    from holdfast.publication.maps import check_folder_map
     from holdfast.publication.order import Order
+    from holdfast.publication.publication import check_extras
     from holdfast.runfiles.runfile import load_run
     from holdfast.wording.budget import limit_warnings
     from holdfast.wording.exposure import to_acknowledge_sentence
@@ -172,8 +173,7 @@ def plan(
         _compare_mechanisms(run, table, as_json)
         return
     made = make_plan(run, table)
-    if run.map is not None:
-        check_folder_map(made, run.map)  # what the release would refuse
+    check_extras(Output(Path("out"), view_base=run.view_base, map=run.map), made)  # what the release would refuse
     order = Order(run.id, disjoint=run.disjoint, beside=_read_earlier(beside))
     said, releases = _price(run, made, order, ledger, no_ledger)
     made = with_earlier(made, releases, order)
@@ -440,9 +440,8 @@ def view(
     from holdfast.verification.verify import load
 
     published_folder = load(folder, signer=signer)
-    with step("Simulating the bias"):
-        made = published_folder.view(nonnegative=nonnegative, base=base)
-        fields = made.to_fields()  # may take seconds: now, while the sign is there
+    made = published_folder.view(nonnegative=nonnegative, base=base)
+    fields = made.to_fields()
     written = [] if output is None else [path.name for path in made.save(output)]
     if as_json:
         print(json.dumps({**fields, "files": written}, indent=2))

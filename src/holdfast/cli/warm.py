@@ -25,6 +25,7 @@ from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import BlockSampler
 from holdfast.samplers.rounded_projection import RoundedGrid, RoundedGrid2, RoundedLevels, RoundedOneSum
 from holdfast.samplers.tree_gaussian import TreeGaussian
+from holdfast.views.network import Network
 
 
 def warm() -> float:
@@ -36,6 +37,7 @@ def warm() -> float:
         _warm_samplers(key)
         _warm_chains(key)
         _warm_bounds(key)
+    Network(np.array([0, 0, 1, 1]), np.array([2, 3, 2, 3])).nearest_table(np.array([-2, 4, 5, 1]), 1, nonnegative=True)
     return time.perf_counter() - began
 
 

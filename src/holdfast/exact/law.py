@@ -22,7 +22,7 @@ from holdfast.exact.segments import Arms, Segment
 from holdfast.exact.sums import Moments, moment_sums
 from holdfast.exact.table import Sampler as Sampler
 from holdfast.exact.table import TableSampler
-from holdfast.exact.weights import ArmsSource, FixedWeights, WeightSource
+from holdfast.exact.weights import ArmsSource
 from holdfast.exact.wide import WideSampler
 from holdfast.randomness import NoiseKey, Words
 
@@ -225,54 +225,6 @@ class ArmsLaw(IntegerLaw):
     def _beyond(arm: tuple[Segment, ...], k: int) -> arb:
         """Weight of the arm's points at k and further out."""
         return sum((moment_sums(segment, max((k - segment.start) * segment.step, 0), None)[0] for segment in arm), arb(0))
-
-
-class TableLaw(IntegerLaw):
-    """A law on finitely many points, given by a source of certified weights."""
-
-    def __init__(self, source: WeightSource, **parameters: object) -> None:
-        super().__init__(**parameters)
-        self._source = source
-
-    def _prepare(self) -> Sampler:
-        return TableSampler(self._source)
-
-    def pmf_bounds(self, k: int) -> Enclosure:
-        weights = self._weights
-        place = exact_integer(k, "k") - weights.first
-        if not 0 <= place < len(weights.lows):
-            return Enclosure(Fraction(0), Fraction(0))
-        return self._chance(weights.lows[place], weights.highs[place])
-
-    def tail_bounds(self, k: int) -> Enclosure:
-        place = max(exact_integer(k, "k") - self._weights.first, 0)
-        return self._chance(sum(self._weights.lows[place:]), sum(self._weights.highs[place:]))
-
-    def mean_bounds(self) -> Enclosure:
-        lower, upper = self._moment(1)
-        return Enclosure(self._weights.first + lower, self._weights.first + upper)
-
-    def variance_bounds(self) -> Enclosure:
-        first, second = self._moment(1), self._moment(2)
-        return Enclosure(max(second.lower - first.upper**2, Fraction(0)), second.upper - first.lower**2)
-
-    @cached_property
-    def _weights(self) -> FixedWeights:
-        """Weights with every one known to a relative 2^-60, or zero, or given up at the largest precision as hardly above zero."""
-        for bits in PRECISIONS:
-            weights = self._source.fixed_weights(bits, 0)
-            if all((high - low) * RELATIVE_WIDTH.denominator <= high for low, high in zip(weights.lows, weights.highs, strict=True)):
-                break
-        return weights
-
-    def _chance(self, low: int, high: int) -> Enclosure:
-        return Enclosure(Fraction(low, sum(self._weights.highs)), min(Fraction(high, max(sum(self._weights.lows), 1)), Fraction(1)))
-
-    def _moment(self, power: int) -> Enclosure:
-        """Enclosure of E (X - first)^power."""
-        low = sum(i**power * weight for i, weight in enumerate(self._weights.lows))
-        high = sum(i**power * weight for i, weight in enumerate(self._weights.highs))
-        return Enclosure(Fraction(low, sum(self._weights.highs)), Fraction(high, max(sum(self._weights.lows), 1)))
 
 
 @contextmanager

@@ -7,13 +7,11 @@ certifies itself, whatever the recurrence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Protocol
-
-from flint import arb
 
 from holdfast.exact.balls import ball, fixed_point, precision
 from holdfast.exact.segments import Arms, Segment
@@ -78,20 +76,6 @@ class ListedSource:
 
     def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
         return FixedWeights(self._first, self._integers, self._integers, (0, 0), (0, 0))
-
-
-class BallSource:
-    """Computable weights on finitely many consecutive integers: `weight(k)` returns a ball at flint's current precision."""
-
-    def __init__(self, first: int, last: int, weight: Callable[[int], arb]) -> None:
-        self._points = range(first, last + 1)
-        self._weight = weight
-
-    def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
-        working = bits + guard + 64
-        with precision(working + 64):
-            pairs = [fixed_point(self._weight(k), working) for k in self._points]
-        return FixedWeights(self._points[0], [low for low, _ in pairs], [high for _, high in pairs], (0, 0), (0, 0))
 
 
 def _bound_of_all(segment: Segment, working: int) -> int:

@@ -101,7 +101,7 @@ def _components(
     if not groups and linear is None:
         yield np.arange(n), [], None
         return
-    reduced = reduce_nested(groups, counts).groups
+    reduced = reduce_nested(groups, counts)
     node_of, component_of, has_linear = components._components(n, reduced, counts, linear)
     free = np.flatnonzero(node_of < 0)
     if len(free):

@@ -24,7 +24,7 @@ from holdfast.lattices.components import Named, find_blocks
 from holdfast.lattices.levels import Misfit
 from holdfast.lattices.norms import Norm, NormName, norm_of
 from holdfast.lattices.reduction import largest_sets, reduce_margins, reduce_nested
-from holdfast.lattices.redundancy import check_values, redundant_names
+from holdfast.lattices.redundancy import check_values
 from holdfast.lattices.shapes.shape import MAX_DENSE
 from holdfast.lattices.shortest import Shortest
 from holdfast.lattices.smith import Smith, smith
@@ -82,10 +82,10 @@ class Lattice:
         self._kept = kept
         self._matrix = matrix
         margins = None if kept is None or zeros is not None else _margin_columns(kept)
-        self._reduced = reduce_nested(families, counts) if margins is None else reduce_margins(families, counts, margins)
+        reduced = reduce_nested(families, counts) if margins is None else reduce_margins(families, counts, margins)
         columns = [] if kept is None else [kept.universe.code_indices(column) for column in kept.universe.columns]
         named = None if kept is None else Named(families, columns, zeros)
-        self.blocks: Blocks = find_blocks(cells, self._reduced.groups, counts, linear, named)
+        self.blocks: Blocks = find_blocks(cells, reduced, counts, linear, named)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.blocks.kinds().items())
@@ -234,12 +234,6 @@ class Lattice:
         if self._kept is None:
             return ""
         return " ".join(_misfit_text(found, self._kept) for found in self.blocks.misfits[:MISFITS_TOLD])
-
-    def redundant_rows(self) -> list[str]:
-        """Names of kept rows that others imply: nothing more is kept by stating them. `redundant_count` says how many there are in all;
-        in large general blocks not all of them are named.
-        """
-        return [] if self._kept is None else list(redundant_names(self._kept, self._reduced, self.blocks))
 
 
 def lattice(universe: Universe | Table, keep: Iterable[Constraint]) -> Lattice:

@@ -12,7 +12,6 @@ There are two ways with one result. `reduce_by_pairs` compares every two familie
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,32 +31,17 @@ PROBES = 16
 _NO_CELLS: Ints = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Reduced:
-    """Families after reduction: the same row space, fewer and smaller sets."""
-
-    groups: tuple[Ints, ...]
-    """Per family the group of each cell, -1 for none; group numbers are those of the family as given."""
-    redundant: tuple[Ints, ...]
-    """Per family the rows that nested families imply."""
-
-
-def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Reduced:
-    """Take out of every set the cells of the sets nested in it.
+def reduce_nested(families: Sequence[Ints], counts: Sequence[int]) -> Sequence[Ints]:
+    """The group of each cell by family, -1 for none, after every set lost the cells of the sets nested in it.
 
     Given:       group numbers below counts[i] in family i, each with a cell.
     Guarantees:  the rows left and the rows given span the same space over the integers.
     """
     rows = sum({id(family): count for family, count in zip(families, counts, strict=True)}.values())
-    groups = reduce_by_rows(families, counts) if len(families) > FEW_FAMILIES and rows <= MOST_ROWS else reduce_by_pairs(families, counts)
-    found: dict[tuple[int, int], Ints] = {}  # of families that are one array, once
-    for group, count in zip(groups, counts, strict=True):
-        if (id(group), count) not in found:
-            found[id(group), count] = _missing(group, count)
-    return Reduced(tuple(groups), tuple(found[id(group), count] for group, count in zip(groups, counts, strict=True)))
+    return reduce_by_rows(families, counts) if len(families) > FEW_FAMILIES and rows <= MOST_ROWS else reduce_by_pairs(families, counts)
 
 
-def reduce_margins(families: Sequence[Ints], counts: Sequence[int], columns: Sequence[frozenset[str]]) -> Reduced:
+def reduce_margins(families: Sequence[Ints], counts: Sequence[int], columns: Sequence[frozenset[str]]) -> Sequence[Ints]:
     """As `reduce_nested` where the families are margins of a full product by these columns, each of two codes or more.
 
     A group of one margin lies in a group of another exactly if it goes by all its columns; so a margin is left whole or not at all: not if
@@ -67,8 +51,7 @@ def reduce_margins(families: Sequence[Ints], counts: Sequence[int], columns: Seq
     largest = largest_sets(first)
     nothing = np.full(len(families[0]) if families else 0, -1, dtype=np.int64)
     stays = [own in largest and first[own] == number for number, own in enumerate(columns)]
-    groups = tuple(family if stay else nothing for family, stay in zip(families, stays, strict=True))
-    return Reduced(groups, tuple(np.arange(0 if stay else count) for count, stay in zip(counts, stays, strict=True)))
+    return [family if stay else nothing for family, stay in zip(families, stays, strict=True)]
 
 
 def largest_sets(given: Iterable[frozenset[str]]) -> set[frozenset[str]]:
@@ -276,12 +259,3 @@ def _support(group: Ints) -> Ints | None:
 
 def _sizes(group: Ints, count: int) -> Ints:
     return np.bincount(group + 1, minlength=count + 1)[1:].astype(np.int64)
-
-
-def _missing(group: Ints, count: int) -> Ints:
-    """The groups without a cell."""
-    if count == 1:  # there may be thousands of such families
-        return np.arange(0 if int(group.max(initial=-1)) == 0 else 1)
-    present = np.zeros(count + 1, dtype=np.bool_)
-    present[group] = True  # -1 marks the entry beyond the last
-    return np.flatnonzero(~present[:-1])

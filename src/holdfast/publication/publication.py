@@ -35,7 +35,6 @@ from holdfast.card.card import (
 )
 from holdfast.card.parts import GridInfo
 from holdfast.channels import Law
-from holdfast.channels.layout import LevelLayout
 from holdfast.display import Watcher, html_table, shorten, step, watching
 from holdfast.errors import IdenticalRelease, InvalidParameter
 from holdfast.exposure import Exposure
@@ -118,7 +117,6 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
 
 def _table_info(plan: Plan) -> TableInfo:
     facts, universe = plan.facts, plan.facts.universe
-    by_levels = isinstance(plan.drawing.channel.layout, LevelLayout)
     return TableInfo(
         name=facts.name,
         columns=universe.columns,
@@ -134,7 +132,6 @@ def _table_info(plan: Plan) -> TableInfo:
         hierarchies=tuple(
             TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))
             for column, tree in universe.hierarchies.items()
-            if by_levels
         ),
         labels=tuple(map(LabelInfo.of, universe.labels.columns)),
         grid=GridInfo.of(facts.measure),
@@ -412,7 +409,6 @@ class Publication(Frames):
         """
         return simulated_errors(self.plan.drawing, n, key)
 
-    @step("Making counts for print")
     def view(self, *, nonnegative: bool = True, base: int = 1) -> PublicationView:
         """Counts for print: zero or more, multiples of `base` (1, 3, 5 or 10), additive at every level, every kept total exact. From
         published numbers alone, and biased: its `bias` says by how much.

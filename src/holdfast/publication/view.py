@@ -1,8 +1,9 @@
 """A publication view: released counts made non-negative, or multiples of a base, with every kept total exact and all sums additive.
 
 A function of the published files alone, so it costs no budget. Cells whose kept totals do not cross are found from the top down
-(views/tree.py): kept totals first, then the levels of the table in the order of its columns, then cells; the others block by block
-(views/crossing.py). What it does to small counts on average is simulated from the public law ([theory T152]).
+(views/tree.py): kept totals first, then the levels of the table in the order of its columns, then cells. Where two nested families of
+totals cross, cells are found together (views/network.py); elsewhere they are searched for (views/crossing.py). What it does to small counts
+on average is simulated from the public law ([theory T152]).
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from holdfast.card.parts import Bias, BiasInfo, ViewInfo
-from holdfast.display import shorten
+from holdfast.display import shorten, step
 from holdfast.errors import HoldfastError, InvalidParameter, InvariantBroken, RequestTooLarge
-from holdfast.invariants.rows import Kept
+from holdfast.invariants.rows import Kept, RowFamily
+from holdfast.lattices import Lattice
 from holdfast.laws import Reads
 from holdfast.publication.given_files import CARD, TABLES
 from holdfast.publication.plan import Plan
@@ -36,7 +37,8 @@ from holdfast.tables import Universe
 from holdfast.tables.columns import free_name
 from holdfast.tables.formats import save_frame, table_format
 from holdfast.tables.frames import Frames
-from holdfast.views.crossing import check_size, crossing_block, no_table
+from holdfast.views.crossing import check_searched, crossing_block, no_table
+from holdfast.views.network import Network, Tell, check_network, two_families
 from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
 from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
 
@@ -44,21 +46,22 @@ if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
 
 Ints = NDArray[np.int64]
+Names = tuple[str, ...]
+"""Columns and levels that cells are added up by."""
 
 BASES = (1, 3, 5, 10)
 VIEW, VIEW_FILE = "view", "view.json"
 """In an output folder: the tables have this name before their ending, and this file says what they are."""
 NO_VIEW = f"{VIEW_FILE} does not belong to a publication view of this release"
-_SOLVER = re.compile(r"scipy [0-9A-Za-z.+]{1,40}")
 LARGEST = 2**60
 NAMED_TOTALS = 3
 """Totals that a refusal names."""
 MOST_DRAWS, LEAST_DRAWS = 1_000, 10
 """Simulated releases behind a table of biases."""
-DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 10_000
-"""Cells drawn for it, in all; and those that the solver looks at, of which 10,000 take a second."""
-BLOCK_CELLS = 50
-"""A block costs the solver as much as so many cells, if it has fewer."""
+DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 2_000_000
+"""Cells drawn for it, in all; and those that networks are solved over, of which 100,000 take a second."""
+SEARCH_COST, BLOCK_CELLS = 200, 50
+"""A cell that is searched for takes as long as so many of a network; a block as long as so many cells, if it has fewer."""
 
 
 class ViewMaker:
@@ -68,14 +71,15 @@ class ViewMaker:
         facts = plan.facts
         self.kept: Kept = facts.kept
         self.levels = tuple(level_partitions(facts.universe))
+        margins = {names: unit for names, unit in margin_partitions(self.kept) if unit.max() < len(unit) - 1}
+        self.groups: dict[Names, Ints] = margins | dict(self.levels)
+        """Cells that biases are given for together: by kept margins, where these cross, and by levels."""
         self._moves = moves = facts.moves
         root = np.full(len(facts.universe), -1, dtype=np.int64)
-        self._crossing: list[tuple[Ints, Any]] = []
-        self._searched = 0
-        """Cells of the largest block for which corners of a linear program need not be whole."""
         self._has_free = any(shape.is_free for _, shape, _ in moves.blocks.used_shapes())
         # All free cells together are the first root: no total of theirs is kept.
         count = int(self._has_free)
+        crossing: list[Ints] = []
         for number, shape, blocks in moves.blocks.used_shapes():
             cells = moves.blocks.cells_of(number)
             if shape.is_free:
@@ -84,44 +88,56 @@ class ViewMaker:
                 root[cells] = count + np.arange(blocks)[:, None]
                 count += blocks
             elif not shape.is_pinned:
-                by_cell = moves.matrix.tocsc()
-                self._crossing += [(block, _rows_over(by_cell, block)) for block in cells]
-                if not shape.is_network:
-                    self._searched = max(self._searched, shape.size)
+                crossing += list(cells)
         self._cells = np.flatnonzero(root >= 0)
         self._tree = TopDown(root[self._cells], [unit[self._cells] for _, unit in self.levels]) if count else None
+        self.searched: list[tuple[Ints, Any]] = []
+        """Cells of blocks for which whole numbers may have to be searched for, and their kept rows."""
+        self.arcs: Ints = np.zeros(0, dtype=np.int64)
+        """Cells under two nested families of totals, which are found together."""
+        self._network: Network | None = None
+        if crossing:
+            self._divide(crossing)
+
+    def _divide(self, crossing: list[Ints]) -> None:
+        """Tell blocks that are networks from others."""
+        cells, lengths = np.concatenate(crossing), [len(block) for block in crossing]
+        block_of = np.repeat(np.arange(len(crossing)), lengths)
+        ends, odd = _families_over(self._moves, cells, block_of)
+        is_arc = ~odd[block_of]
+        self.arcs = cells[is_arc]
+        self._network = Network(ends[0][is_arc], ends[1][is_arc]) if len(self.arcs) else None
+        by_cell = self._moves.matrix.tocsc() if odd.any() else None
+        self.searched = [(crossing[block], _rows_over(by_cell, crossing[block])) for block in np.flatnonzero(odd)]
 
     @property
     def has_multiples(self) -> bool:
-        """Whether totals that are multiples of a base have a table of such multiples, whatever they are: each cell is a difference of
-        totals, or lies under a sum that is one.
-        """
-        shapes = [shape for _, shape, _ in self._moves.blocks.used_shapes()]
-        return not self._crossing and not self.kept.linear and all(shape.size == 1 for shape in shapes if shape.is_pinned)
+        """Whether totals that are multiples of a base have a table of such multiples, whatever they are: all of them are a network."""
+        cells = np.arange(len(self.kept.universe))
+        return not _families_over(self._moves, cells, np.zeros(len(cells), dtype=np.int64))[1].any()
 
     @property
     def solver(self) -> str | None:
-        """The solver that finds cells whose kept totals cross: another one may find other views. None where there are no such cells."""
-        return solver_here() if self._crossing else None
-
-    @property
-    def searches(self) -> bool:
-        """Whether counts of zero or more may have to be searched for: under rows and columns a linear program always finds them."""
-        return self._searched > 0
+        """The solver that searches for cells: another one may find other views. None where nothing is searched for."""
+        return solver_here() if self.searched else None
 
     def check_sizes(self) -> None:
-        """Refuse blocks that the solver does not take."""
-        check_size(max((len(cells) for cells, _ in self._crossing), default=0), self._searched)
+        """Refuse blocks of which no view is made."""
+        check_network(len(self.arcs))
+        check_searched(max((len(cells) for cells, _ in self.searched), default=0))
 
     @property
     def solved_cells(self) -> int:
-        """What one view costs the solver, in cells: those whose kept totals cross."""
-        return sum(max(len(cells), BLOCK_CELLS) for cells, _ in self._crossing)
+        """What one view takes beside the tree, in cells of a network."""
+        return len(self.arcs) + SEARCH_COST * sum(max(len(cells), BLOCK_CELLS) for cells, _ in self.searched)
 
-    def make_view(self, counts: Ints, base: int, *, nonnegative: bool) -> Ints:
-        """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours."""
+    def make_view(self, counts: Ints, base: int, *, nonnegative: bool, tell: Tell | None = None) -> Ints:
+        """The view of published counts; InvariantBroken where it is not what it says, which would be a fault of ours. `tell` is called with
+        (cells done, cells in all).
+        """
         out = counts.copy()
-        if base > 1 or (nonnegative and any((counts[cells] < 0).any() for cells, _ in self._crossing)):
+        crossing = (self.arcs, *(cells for cells, _ in self.searched))
+        if base > 1 or (nonnegative and any((counts[cells] < 0).any() for cells in crossing)):
             self.check_sizes()
         if self._tree is not None:
             own = counts[self._cells]
@@ -131,7 +147,9 @@ class ViewMaker:
             if (roots % base).any() or (nonnegative and (roots < 0).any()):
                 raise no_table(base)
             out[self._cells] = self._tree.make_cells(own, roots, base, nonnegative=nonnegative)
-        for cells, rows in self._crossing:
+        if self._network is not None:
+            out[self.arcs] = self._network.nearest_table(counts[self.arcs], base, nonnegative=nonnegative, tell=tell)
+        for cells, rows in self.searched:
             out[cells] = crossing_block(rows, counts[cells], base, nonnegative=nonnegative)
         if (out % base).any():
             raise no_table(base)  # a cell that the totals fix is no multiple
@@ -147,14 +165,43 @@ class ViewMaker:
         return same and not (view % base).any() and not (nonnegative and bool((view < 0).any()))
 
 
+def _families_over(moves: Lattice, cells: Ints, block_of: Ints) -> tuple[tuple[Ints, Ints], NDArray[np.bool_]]:
+    """(for each cell its smallest set in each of two nested families, -1 for none; for each block whether there are no two such families).
+
+    Sets are the kept sums, each as far as it goes over one block; of other rows than sums there are no families.
+    """
+    from scipy.sparse import csr_array
+
+    assert moves.kept is not None
+    entries = moves.matrix.tocsc()[:, cells].tocoo()
+    blocks = int(block_of.max()) + 1
+    stated = np.concatenate([np.zeros(0, dtype=np.int64), *_numbers_of(moves.kept)])
+    keys, number = np.unique(entries.row * blocks + block_of[entries.col], return_inverse=True)
+    sets = csr_array((np.ones(len(number), dtype=np.int64), (number, entries.col)), shape=(len(keys), len(cells)))
+    found = two_families(sets, stated[keys // blocks])
+    odd = np.zeros(blocks, dtype=np.bool_)
+    odd[keys[found.odd] % blocks] = True
+    odd[block_of[entries.col[entries.data != 1]]] = True
+    return found.smallest, odd
+
+
+def _numbers_of(kept: Kept) -> Iterator[Ints]:
+    """For every row a number, equal for those of one family, whose sets are disjoint."""
+    count = 0
+    for rows in kept.rows:
+        own = np.zeros(rows.count, dtype=np.int64) if isinstance(rows, RowFamily) else np.arange(rows.count)
+        yield count + own
+        count += int(own.max(initial=-1)) + 1
+
+
 def _rows_over(by_cell: Any, cells: Ints) -> Any:
     """The kept rows, of a sparse matrix, as far as they go over the cells of a block."""
     rows = by_cell[:, cells].tocsr()
     return rows[np.flatnonzero(np.diff(rows.indptr))]
 
 
-def level_partitions(universe: Universe) -> Iterator[tuple[str, Ints]]:
-    """(name, unit of each cell) of the levels of a table in the order of its columns, the levels of a column's hierarchy before it; each
+def level_partitions(universe: Universe) -> Iterator[tuple[Names, Ints]]:
+    """(names, unit of each cell) of the levels of a table in the order of its columns, the levels of a column's hierarchy before it; each
     splits the one before. Cells themselves are left out.
     """
     own = np.zeros(len(universe), dtype=np.int64)
@@ -170,8 +217,25 @@ def level_partitions(universe: Universe) -> Iterator[tuple[str, Ints]]:
         for name, unit in (*units, (column, codes.astype(np.int64))):
             finer = refine_groups(own, unit)
             if own.max() < finer.max() < len(universe) - 1:
-                yield ", ".join((*universe.columns[:place], name)), finer
+                yield (*universe.columns[:place], name), finer
             own = finer
+
+
+def margin_partitions(kept: Kept) -> Iterator[tuple[Names, Ints]]:
+    """(names, unit of each cell) of every kept margin, which has no bias, and of the cells where two of them cross, which has most."""
+    universe = kept.universe
+    place: dict[str, tuple[int, int]] = {}
+    for number, column in enumerate(universe.columns):
+        tree = universe.hierarchies.get(column)
+        place |= {name: (number, depth) for depth, name in enumerate((*(() if tree is None else tree.levels), column))}
+    margins = [
+        ((*rows.levels, *rows.columns), rows.group) for rows in kept.families if rows.form == "margin" and not (rows.group < 0).any()
+    ]
+    crossed = [((*one, *other), refine_groups(own, unit)) for (one, own), (other, unit) in combinations(margins, 2)]
+    for names, unit in (*margins, *crossed):
+        finest = {place[name][0]: name for name in sorted(names, key=place.__getitem__)}  # of the levels of a column the finest says it all
+        if finest:
+            yield tuple(finest.values()), unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,20 +266,7 @@ class PublicationView(Frames):
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels of the table, coarse to fine. Their sums were fitted one after the other where kept totals do not cross."""
-        return tuple(name for name, _ in self._maker.levels)
-
-    @property
-    def level_labels(self) -> tuple[str, ...] | None:
-        """What the levels are called; None where the table has no labels."""
-        universe = self.released.universe
-        if not universe.labels.columns:
-            return None
-        called: dict[str, str] = {}
-        for place, column in enumerate(universe.columns):
-            tree, above = universe.hierarchies.get(column), universe.columns[:place]
-            names = {name: name for name in (() if tree is None else tree.levels)} | {column: universe.labels.column(column)}
-            called |= {", ".join((*above, name)): ", ".join((*map(universe.labels.column, above), label)) for name, label in names.items()}
-        return tuple(called[name] for name in self.levels)
+        return tuple(", ".join(names) for names, _ in self._maker.levels)
 
     @cached_property
     def draws(self) -> int:
@@ -224,7 +275,7 @@ class PublicationView(Frames):
             return 0
         solved = self._maker.solved_cells
         room = min(DRAWN_CELLS / max(len(self.counts), self._plan.drawing.cell_draws), SOLVED_CELLS / max(solved, 1))
-        return 0 if solved > SOLVED_CELLS else int(min(MOST_DRAWS, max(LEAST_DRAWS, room)))
+        return 0 if LEAST_DRAWS * solved > SOLVED_CELLS else int(min(MOST_DRAWS, max(LEAST_DRAWS, room)))
 
     @property
     def _has_law(self) -> bool:
@@ -241,7 +292,11 @@ class PublicationView(Frames):
             return ()
         truth = self._maker.make_view(self.released.counts, 1, nonnegative=True)
         sizes, sums = class_errors(self._plan, self._maker, truth, self.draws, self.base, nonnegative=self.nonnegative)
-        return tuple(_bias(*of_class, column) for of_class, column in zip(sizes, sums.T.tolist(), strict=True))
+        labels = self.released.universe.labels
+        return tuple(
+            _bias(", ".join(names), ", ".join(map(labels.column, names)), size, units, column)
+            for (names, size, units), column in zip(sizes, sums.T.tolist(), strict=True)
+        )
 
     @cached_property
     def info(self) -> ViewInfo:
@@ -257,50 +312,31 @@ class PublicationView(Frames):
             base=self.base,
             nonnegative=self.nonnegative,
             levels=self.levels,
-            level_labels=self.level_labels,
             solver=self._maker.solver,
             cells=len(self.counts),
             changed=int(np.count_nonzero(self.counts != self.released.counts)),
             bias=BiasInfo(text=bias_sentence(self.draws, self._has_law), draws=self.draws, lines=self.bias),
         )
 
-    def file_problems(self, said: ViewInfo, *, same_text: bool, same_software: bool) -> Iterator[str]:
-        """What the file beside a table says otherwise than this view. Another version may word it otherwise; where kept totals cross,
-        another solver may find another view, with other biases: then these must have the right form.
-        """
-        made, same_view = self.info, self._is_from_here(said, same_software)
+    def file_problems(self, said: ViewInfo, *, same_text: bool) -> Iterator[str]:
+        """What the file beside a table says otherwise than this view. Another version may word it otherwise."""
+        made = self.info
         if not same_text:
             said = said.model_copy(update={"text": made.text, "bias": said.bias.model_copy(update={"text": made.bias.text})})
         for name in sorted(ViewInfo.model_fields):
-            if getattr(said, name) != getattr(made, name) and (same_view or not _may_be(name, said, made)):
+            if getattr(said, name) != getattr(made, name):
                 yield _does_not_follow(name)
 
-    def _is_from_here(self, said: ViewInfo, same_software: bool) -> bool:
-        """Whether the view that a file is about was found as this one was."""
-        return not self._maker.solved_cells or (same_software and said.solver == self._maker.solver)
-
-    def holds_in(self, frame: Any, said: ViewInfo, *, same_software: bool) -> bool:
-        """Whether a pyarrow.Table is this view; where kept totals cross and other software made it, whether it could be."""
+    def holds_in(self, frame: Any) -> bool:
+        """Whether a pyarrow.Table is this view."""
         import pyarrow as pa
 
         mine = self.frame
         if frame.column_names != mine.column_names or frame.num_rows != len(self):
             return False
-        counts = frame.column(self.column).cast(pa.int64()).to_numpy()
         pairs = list(zip(frame.columns, mine.columns, strict=True))[:-1]
         codes = all(here.cast(pa.string()).equals(there.cast(pa.string())) for here, there in pairs)
-        if self._is_from_here(said, same_software):
-            return codes and np.array_equal(counts, self.counts)
-        changed = int(np.count_nonzero(counts != self.released.counts))
-        return (
-            codes and said.changed == changed and self._maker.is_view(self.released.counts, counts, self.base, nonnegative=self.nonnegative)
-        )
-
-    def frame_with(self, frame: Any) -> Any:
-        """This view with the counts of another table that `holds_in` found to be one."""
-        mine = self.frame
-        last = mine.num_columns - 1
-        return mine.set_column(last, self.column, frame.column(self.column).cast(mine.column(last).type))
+        return codes and np.array_equal(frame.column(self.column).cast(pa.int64()).to_numpy(), self.counts)
 
     @property
     def frame(self) -> Any:
@@ -362,7 +398,8 @@ def make_view(
         raise RequestTooLarge("Counts beyond 2^60 in all have no view: sums of rounded counts could leave 64-bit integers.")
     check_totals(plan.facts.kept, [rows.totals(released.counts) for rows in plan.facts.kept.rows], base)
     maker = ViewMaker(plan)
-    counts = maker.make_view(released.counts, base, nonnegative=nonnegative)
+    with step("Making counts for print", len(released.counts)) as tell:
+        counts = maker.make_view(released.counts, base, nonnegative=nonnegative, tell=tell)
     layout = plan.drawing.channel.layout
     if layout is not None and not layout.holds(counts):
         raise InvalidParameter(
@@ -376,12 +413,7 @@ def solver_here() -> str:
     return f"scipy {version('scipy')}"
 
 
-def is_solver(said: object) -> bool:
-    """Whether a file names a solver, and says no more: then kept totals cross."""
-    return isinstance(said, str) and _SOLVER.fullmatch(said) is not None
-
-
-def _bias(level: str, size: str, units: int, sums: list[int]) -> Bias:
+def _bias(level: str, label: str, size: str, units: int, sums: list[int]) -> Bias:
     """From the sums over the class in each simulated release: in whole numbers up to the last step, so that they are the same on every
     machine.
     """
@@ -389,22 +421,7 @@ def _bias(level: str, size: str, units: int, sums: list[int]) -> Bias:
     variance = Fraction(draws * sum(one * one for one in sums) - total * total, draws * (draws - 1))
     error = math.sqrt(variance / draws) / units
     mean, error = (float(f"{value:.6g}") for value in (total / (draws * units), error))
-    return Bias(level=level, size=size, units=units, bias=mean, standard_error=error)
-
-
-def _may_be(name: str, said: ViewInfo, made: ViewInfo) -> bool:
-    """Whether a field could be that of a view that another solver found. How many cells changed is compared with the table itself."""
-    return name == "changed" or (name == "solver" and is_solver(said.solver)) or (name == "bias" and _alike(said.bias, made.bias))
-
-
-def _alike(said: BiasInfo, made: BiasInfo) -> bool:
-    """Whether biases have the form of those of another view of the same table: as many draws, and at every level as many units."""
-    units, expected = Counter[str](), Counter[str]()
-    for counter, info in ((units, said), (expected, made)):
-        for line in info.lines:
-            counter[line.level] += line.units
-    sizes = set(map(size_name, SIZES))
-    return (said.text, said.draws, units) == (made.text, made.draws, expected) and all(line.size in sizes for line in said.lines)
+    return Bias(level=level, label=label, size=size, units=units, bias=mean, standard_error=error)
 
 
 def _does_not_follow(name: str) -> str:
@@ -451,14 +468,14 @@ def check_base(base: int) -> None:
 
 
 def check_folder_view(plan: Plan, base: int) -> None:
-    """Refuse a view in the output folder that might fail once the noise is drawn. The kept totals of the plan are known."""
+    """Refuse a view in the output folder that might fail once the noise is drawn; of kept totals what is known of them."""
     check_view(plan, base)
-    assert plan.facts.published_totals is not None
-    check_totals(plan.facts.kept, list(plan.facts.published_totals), base)
+    if plan.facts.published_totals is not None:
+        check_totals(plan.facts.kept, list(plan.facts.published_totals), base)
     reads, maker = plan.drawing.channel.target.reads, ViewMaker(plan)
-    if reads is not Reads.NOTHING or maker.searches or (base > 1 and not maker.has_multiples):
-        raise InvalidParameter(not_in_folder(base, bounded=reads is not Reads.NOTHING), field="view_base")
     maker.check_sizes()
+    if reads is not Reads.NOTHING or maker.searched or (base > 1 and not maker.has_multiples):
+        raise InvalidParameter(not_in_folder(base, bounded=reads is not Reads.NOTHING), field="view_base")
 
 
 def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:
@@ -475,13 +492,13 @@ def check_totals(kept: Kept, totals: list[Ints], base: int) -> None:
 
 def class_errors(
     plan: Plan, maker: ViewMaker, truth: Ints, draws: int, base: int, *, nonnegative: bool
-) -> tuple[list[tuple[str, str, int]], Ints]:
-    """(level, size, units) of every size class of a true table that has units, and for each of so many simulated releases the sum, over
+) -> tuple[list[tuple[Names, str, int]], Ints]:
+    """(names, size, units) of every size class of a true table that has units, and for each of so many simulated releases the sum, over
     the units of the class, of the view less the truth.
     """
     classes = list(_classes(maker, truth))
     out = np.empty((draws, len(classes)), dtype=np.int64)
-    with NoiseKey.for_tests("bias of a view") as key:
+    with NoiseKey.for_tests("bias of a view") as key, step("Simulating the bias", draws) as tell:
         done = 0
         while done < draws:
             number = int(min(draws - done, max(1, DRAWN_CELLS // len(truth))))
@@ -489,15 +506,16 @@ def class_errors(
                 error = maker.make_view(truth + noise, base, nonnegative=nonnegative) - truth
                 out[done] = [error[cells].sum() for _, _, _, cells in classes]
                 done += 1
-    return [(level, size, units) for level, size, units, _ in classes], out
+                tell(done, draws)
+    return [(names, size, units) for names, size, units, _ in classes], out
 
 
-def _classes(maker: ViewMaker, truth: Ints) -> Iterator[tuple[str, str, int, Ints]]:
-    """(level, size, units, their cells) of every level and size that has units."""
-    for level, unit in (*maker.levels, ("cell", np.arange(len(truth)))):
+def _classes(maker: ViewMaker, truth: Ints) -> Iterator[tuple[Names, str, int, Ints]]:
+    """(names, size, units, their cells) of every group of cells and size that has units."""
+    for names, unit in (*maker.groups.items(), (("cell",), np.arange(len(truth)))):
         sums = np.zeros(int(unit.max()) + 1, dtype=np.int64)
         np.add.at(sums, unit, truth)
         for low, high in SIZES:
             inside = (sums >= low) & (True if high is None else sums <= high)
             if inside.any():
-                yield level, size_name((low, high)), int(inside.sum()), np.flatnonzero(inside[unit])
+                yield names, size_name((low, high)), int(inside.sum()), np.flatnonzero(inside[unit])

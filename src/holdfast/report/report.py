@@ -176,7 +176,7 @@ def _how_far_off(card: Card, facts: ReportFacts) -> PageSection:
     header = (nouns(card)["Noun"], *(say(f"report.reach_{column}") for column in ("sd", "two_thirds", wide_factor(card)[1], "any")))
     shown = shown_levels(card.expected_error.levels)
     levels, more = [level_rows(card)[place] for place in shown], len(card.expected_error.levels) - len(shown)
-    last = "sd" if error.found == "upper bound" else "about"
+    last = "about" if error.found in ("approximate", "estimated") else "sd"
     titles = tuple(say(f"report.levels_{column}") for column in ("level", "margin", "units", last))
     return _section(
         "error",

@@ -4,18 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cached_property
 
 from flint import arb
 
 from holdfast.errors import InvalidParameter
-from holdfast.exact.balls import Enclosure, ball
-from holdfast.exact.law import IntegerLaw, Sampler, TableLaw
+from holdfast.exact.balls import Enclosure, ball, fixed_point, precision
+from holdfast.exact.law import PRECISIONS, RELATIVE_WIDTH, IntegerLaw, Sampler
 from holdfast.exact.parameters import Exact, exact_fraction, exact_integer
+from holdfast.exact.table import TableSampler
 from holdfast.exact.uniform import UniformSampler
-from holdfast.exact.weights import BallSource, ListedSource
+from holdfast.exact.weights import FixedWeights, ListedSource, WeightSource
 
 MAX_LISTED = 1 << 20
 """Largest span of a law given point by point."""
+
+
+class BallSource:
+    """Computable weights on finitely many consecutive integers: `weight(k)` returns a ball at flint's current precision."""
+
+    def __init__(self, first: int, last: int, weight: Callable[[int], arb]) -> None:
+        self._points = range(first, last + 1)
+        self._weight = weight
+
+    def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
+        working = bits + guard + 64
+        with precision(working + 64):
+            pairs = [fixed_point(self._weight(k), working) for k in self._points]
+        return FixedWeights(self._points[0], [low for low, _ in pairs], [high for _, high in pairs], (0, 0), (0, 0))
+
+
+class TableLaw(IntegerLaw):
+    """A law on finitely many points, given by a source of certified weights."""
+
+    def __init__(self, source: WeightSource, **parameters: object) -> None:
+        super().__init__(**parameters)
+        self._source = source
+
+    def _prepare(self) -> Sampler:
+        return TableSampler(self._source)
+
+    def pmf_bounds(self, k: int) -> Enclosure:
+        weights = self._weights
+        place = exact_integer(k, "k") - weights.first
+        if not 0 <= place < len(weights.lows):
+            return Enclosure(Fraction(0), Fraction(0))
+        return self._chance(weights.lows[place], weights.highs[place])
+
+    def tail_bounds(self, k: int) -> Enclosure:
+        place = max(exact_integer(k, "k") - self._weights.first, 0)
+        return self._chance(sum(self._weights.lows[place:]), sum(self._weights.highs[place:]))
+
+    def mean_bounds(self) -> Enclosure:
+        lower, upper = self._moment(1)
+        return Enclosure(self._weights.first + lower, self._weights.first + upper)
+
+    def variance_bounds(self) -> Enclosure:
+        first, second = self._moment(1), self._moment(2)
+        return Enclosure(max(second.lower - first.upper**2, Fraction(0)), second.upper - first.lower**2)
+
+    @cached_property
+    def _weights(self) -> FixedWeights:
+        """Weights with every one known to a relative 2^-60, or zero, or given up at the largest precision as hardly above zero."""
+        for bits in PRECISIONS:
+            weights = self._source.fixed_weights(bits, 0)
+            if all((high - low) * RELATIVE_WIDTH.denominator <= high for low, high in zip(weights.lows, weights.highs, strict=True)):
+                break
+        return weights
+
+    def _chance(self, low: int, high: int) -> Enclosure:
+        return Enclosure(Fraction(low, sum(self._weights.highs)), min(Fraction(high, max(sum(self._weights.lows), 1)), Fraction(1)))
+
+    def _moment(self, power: int) -> Enclosure:
+        """Enclosure of E (X - first)^power."""
+        low = sum(i**power * weight for i, weight in enumerate(self._weights.lows))
+        high = sum(i**power * weight for i, weight in enumerate(self._weights.highs))
+        return Enclosure(Fraction(low, sum(self._weights.highs)), Fraction(high, max(sum(self._weights.lows), 1)))
 
 
 class Weighted(TableLaw):

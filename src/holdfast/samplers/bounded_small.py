@@ -43,6 +43,7 @@ from holdfast.randomness import Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.samplers.bounded_one_sum import draw_arms
+from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.laplace_rejection import Pivots, pivot_choices
 from holdfast.samplers.protocol import InputSampler, Ints
 from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, safe_exp
@@ -273,6 +274,11 @@ class BoundedGaussian:
     @property
     def cells(self) -> int:
         return self.proposal.cells
+
+    @property
+    def try_cost(self) -> float:
+        """Cell draws of one proposal."""
+        return cell_draws(self.proposal)
 
     @cached_property
     def _middle(self) -> Fraction:

@@ -12,7 +12,7 @@ kept: zero for Gaussian noise, minus the sums of the Laplace noise for rounded p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -136,6 +136,22 @@ class Weights:
             return Fraction(float(shares.min())), int(counts[near].sum())
         return Fraction(w * (W - w), W), int(counts[near].sum())
 
+    @cached_property
+    def by_child(self) -> tuple[Floats, Floats]:
+        """(w / W, share) of every child, in doubles; the last one of its parent has a share of 0."""
+        if not self.longest:
+            return (self.ratio if len(self.ratio) else self.heavy / self.rest), self.share
+        left = np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
+        return 1 / left, (left - 1) / left
+
+    def innovations(self, m: Table, axis: int) -> Table:
+        """m less what is expected of it given what its parent has left, along an axis."""
+        counts = np.diff(self.starts)
+        m = np.moveaxis(m, axis, -1)
+        sums = np.concatenate([np.zeros((*m.shape[:-1], 1)), np.cumsum(m, axis=-1)], axis=-1)
+        left = sums[..., np.repeat(self.starts[1:], counts)] - sums[..., :-1]
+        return np.moveaxis(m - self.by_child[0] * left, -1, axis)
+
     @property
     def free(self) -> int:
         """How many children are not the last ones of their parent."""
@@ -227,6 +243,17 @@ class LevelSequence:
             for above in range(last - 1, level - 1, -1):
                 out = np.add.reduceat(out, tree.starts(above)[:-1], axis=axis)
         return out
+
+    def innovations(self, z: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """(the innovations of a real table, their variances in units of `scale`), stage after stage: [theory R15] (c), axis by axis."""
+        for stage in self.stages:
+            m, share = self.sums(z, stage.vector), np.array(float(stage.base))
+            for axis, w in zip(stage.axes, stage.weights, strict=True):
+                m = w.innovations(m, axis)
+            for w in (w for _, w in sorted(zip(stage.axes, stage.weights, strict=True), key=lambda pair: pair[0])):
+                share = np.multiply.outer(share, w.by_child[1])
+            share = share.reshape(m.shape)
+            yield m[share > 0], share[share > 0]
 
     # ---- the obvious form, on Python's integers and fractions
 

@@ -59,7 +59,7 @@ from holdfast.exact.predicates import is_below
 from holdfast.lattices.shapes.levels import LevelVector
 from holdfast.randomness.words import Words
 from holdfast.samplers.level_sequence import LevelSequence, OpenCell, step_bound
-from holdfast.samplers.steps import Steps, steps_with
+from holdfast.samplers.steps import MARGIN, Steps, step_bounds, steps_with
 from holdfast.samplers.theta import log_theta_error, theta_ratio_ball, tries_bound
 
 Ints = NDArray[np.int64]
@@ -188,6 +188,18 @@ class SequenceGaussian:
         bound = self.scale * step_bound(c)
         V = proposal_variance(bound)
         return VarianceClass(V, DiscreteGaussian(V).sampler(), stretch_for(bound)[1], cells)
+
+    def tail_of(self, covariances: NDArray[np.float64]) -> tuple[float, float]:
+        """(sum |a*_i| e(v_i), sum a*_i^2 v_i kappa(v_i)) of a linear form a'z: its tail in [theory R22] (d). Given C a, the covariances of
+        the form with every cell in the continuous law: a*_i is its innovation over v_i.
+        """
+        shift = excess = 0.0
+        for moved, share in self.sequence.innovations(covariances):
+            v = float(self.scale) * share
+            means, kappas = step_bounds(v)
+            shift += float((np.abs(moved) / v * means).sum())
+            excess += float((moved**2 / v * kappas).sum())
+        return shift * MARGIN, excess * MARGIN
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), cells in C order."""

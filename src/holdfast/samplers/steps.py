@@ -64,7 +64,7 @@ def steps_with(variances: ArrayLike, counts: ArrayLike, least: Fraction, times: 
     low, count = np.asarray(variances, dtype=np.float64) * (1 - 1e-12), np.asarray(counts, dtype=np.float64)
     tries = float((log_theta3(low) * count).sum()) * MARGIN
     distance = float((-log_theta_ratio(low, 0.5) * count).sum()) * MARGIN
-    return Steps(least, times, level, tries, distance, float((_mean_bound(low) ** 2 / low * count).sum()) * MARGIN)
+    return Steps(least, times, level, tries, distance, float((step_bounds(low)[0] ** 2 / low * count).sum()) * MARGIN)
 
 
 def together(parts: Iterable[tuple[Steps, int]]) -> Steps:
@@ -80,11 +80,19 @@ def together(parts: Iterable[tuple[Steps, int]]) -> Steps:
 
 
 TERMS = 40
+NARROWEST = 0.02
 
 
-def _mean_bound(variances: Floats) -> Floats:
-    """e(v), from above; 1/2 for the narrowest, where it is nearly that."""
-    safe = np.maximum(variances, 0.02)
-    b = np.exp(-2 * math.pi**2 * safe[:, None] * (2 * np.arange(1, TERMS + 1) - 1))  # the rest is below 1e-13
-    found = 4 * math.pi * safe * (b / (1 - b**2)).sum(axis=1) * MARGIN + np.minimum(1e-12, b[:, 0])
-    return np.asarray(np.where(variances < 0.02, 0.5, np.minimum(found, 0.5)))
+def step_bounds(variances: Floats) -> tuple[Floats, Floats]:
+    """(e(v), kappa(v)), from above, by the leading bits of v. For the narrowest: 1/2, and 1 / (4 v), as all but the two nearest integers
+    have a share below 10^-20.
+    """
+    mantissa, exponent = np.frexp(variances)
+    variances, where = np.unique(np.ldexp(np.floor(np.ldexp(mantissa, 12)), exponent - 12), return_inverse=True)
+    safe = np.maximum(variances, NARROWEST)
+    b = np.exp(-2 * math.pi**2 * safe[:, None] * (2 * np.arange(1, TERMS + 1) - 1))  # what is left out is below 1e-12
+    rest = np.minimum(1e-12, b[:, 0])
+    means = 4 * math.pi * safe * (b / (1 - b**2)).sum(axis=1) * MARGIN + rest
+    kappas = 8 * math.pi**2 * safe * (b / (1 - b) ** 2).sum(axis=1) * MARGIN + rest
+    is_narrow = variances < NARROWEST
+    return np.where(is_narrow, 0.5, np.minimum(means, 0.5))[where], np.where(is_narrow, 0.25 / variances, kappas)[where]

@@ -46,7 +46,7 @@ from holdfast.publication.public_files import PAGES, file_problems, set_problems
 from holdfast.publication.publication import Folder, Publication, value_columns
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.tables import describe_tables, find_gaps
-from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again, solver_here
+from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again
 from holdfast.report.page import is_suppressed
 from holdfast.tables import Table, Universe
 from holdfast.tables.counting import read_listed
@@ -64,7 +64,6 @@ from holdfast.verification.recompute import (
     card_problems,
     csv_problems,
     exposed_problems,
-    is_same_software,
     is_same_version,
     kept_problems,
     page_problems,
@@ -395,7 +394,7 @@ def _view_problems(place: Path, again: Publication) -> Iterator[str]:
     if view is None:
         yield NO_VIEW
         return
-    wrong = list(view.file_problems(said, same_text=is_same_version(card), same_software=is_same_software(card)))
+    wrong = list(view.file_problems(said, same_text=is_same_version(card)))
     if not wrong and _content(place, card, VIEW_FILE) != said.to_json().encode():
         wrong.append(f"{VIEW_FILE} is not written as Holdfast writes it")
     yield from wrong
@@ -407,9 +406,9 @@ def _view_problems(place: Path, again: Publication) -> Iterator[str]:
             yield f"{name} has another number of rows than the table"
             continue
         frame = _read_guarded(name, partial(_read_view, place / name, card))
-        if not _read_guarded(name, partial(view.holds_in, frame, said, same_software=is_same_software(card))):
+        if not _read_guarded(name, partial(view.holds_in, frame)):
             yield f"{name} is not the view that follows from the table"
-        elif form.name == "csv" and not is_csv_of(view.frame_with(frame), card.files[name].sha256, marked=card.marks_formulas):
+        elif form.name == "csv" and not is_csv_of(view.frame, card.files[name].sha256, marked=card.marks_formulas):
             yield f"{name} is not written as Holdfast writes it"
 
 
@@ -437,9 +436,6 @@ def _name_unchecked(place: Path, card: Card, solution: Array | None) -> Iterator
         yield "exposure, because counts of a large table are left out"
     if card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
-    view = _view_info(place, card)
-    if view is not None and view.solver is not None and not (is_same_software(card) and view.solver == solver_here()):
-        yield "cells and biases of the publication view beyond what must hold, because another solver found them"
 
 
 def _fail(found: list[str]) -> NoReturn:

@@ -1,10 +1,9 @@
-"""Where kept totals cross (rows and columns, overlapping areas), a block's cells are found together: one integer program of shipped HiGHS.
+"""Where kept totals cross and are no network (views/network.py), a block's cells are found together: one integer program of shipped HiGHS.
 
 Each cell starts at the multiple of the base that is nearest to its published value, and moves up or down by units. What a move costs is the
 growth of its squared distance, made straight between 0, 1, 2, 4, 8, ... units: convex, so that the cheapest units go first by themselves.
-Where rows and columns are kept, or any other network, the corners of the linear program are whole numbers; elsewhere branch and
-bound finds them. The solver works in floating point, so nothing it says is believed: its answer is rounded, and the sums are added
-up again as integers ([theory T151]).
+Where a corner of the linear program is not whole, branch and bound looks for whole numbers. The solver works in floating point, so nothing
+it says is believed: its answer is rounded, and the sums are added up again as integers ([theory T153]).
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 100_000
-"""Cells of a block that are looked at together."""
 MOST_SEARCHED = 1_000
-"""Most cells under other totals than rows and columns: of 1,000 under three margins the search took a second, of 2,744 more than 50."""
+"""Most cells of a block: of 1,000 under three margins the search took a second, of 2,744 more than 50."""
 MOST_NODES = 10_000
 """Most nodes of the search for whole numbers where a corner has none: a limit that is the same on every machine, which a time is not."""
 _SOLVED, _NO_TABLE = 0, 2
@@ -41,7 +38,7 @@ def crossing_block(rows: csr_array, values: Ints, base: int, *, nonnegative: boo
     """
     if base == 1 and not (nonnegative and (values < 0).any()):
         return values
-    check_size(len(values))
+    check_searched(len(values))
     totals = rows @ values
     if (totals % base).any():
         raise no_table(base)
@@ -58,18 +55,13 @@ def crossing_block(rows: csr_array, values: Ints, base: int, *, nonnegative: boo
     return found
 
 
-def check_size(cells: int, searched: int = 0) -> None:
-    """Refuse a block of too many cells, and one of too many whose whole numbers may have to be searched for."""
-    if searched > MOST_SEARCHED:
+def check_searched(cells: int) -> None:
+    """Refuse a block of too many cells to search whole numbers for."""
+    if cells > MOST_SEARCHED:
         raise RequestTooLarge(
-            f"Kept totals cross over a block of {searched:,} cells and are not rows and columns alone: whole numbers must be searched for, "
-            f"and that is done for {MOST_SEARCHED:,} cells at most. Take the released counts as they are, or make the view of a release "
-            "that keeps fewer totals."
-        )
-    if cells > MOST_CELLS:
-        raise RequestTooLarge(
-            f"Kept totals cross over a block of {cells:,} cells, and at most {MOST_CELLS:,} are looked at together. Take the "
-            "released counts as they are, or make the view of a release that keeps fewer totals."
+            f"Kept totals cross in three ways or more over {cells:,} cells, and counts for print are searched for over "
+            f"{MOST_SEARCHED:,} at most. Leave view_base out and take the released counts as they are, or keep two nested families of "
+            "totals: rows and columns, or counties and sex by age."
         )
 
 

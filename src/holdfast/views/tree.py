@@ -47,7 +47,7 @@ class TopDown:
                 continue  # the level splits nothing
             above = np.empty(int(finer.max()) + 1, dtype=np.int64)
             above[finer] = place[own]
-            order = np.lexsort((_public_words(number, len(above)), above))
+            order = np.lexsort((public_words(number, len(above)), above))
             node = above[order]
             steps.append(Step(np.searchsorted(node, np.arange(len(place))), node))
             place, own = np.empty_like(order), finer
@@ -131,7 +131,7 @@ def refine_groups(own: Ints, unit: Ints) -> Ints:
     return np.asarray(np.unique(joined, return_inverse=True)[1], dtype=np.int64)
 
 
-def _public_words(number: int, count: int) -> Ints:
+def public_words(number: int, count: int) -> Ints:
     """Random words that everybody has: the order in which parts are preferred if two are equally near."""
     with NoiseKey.for_tests("publication view") as key, key.stream("order", number, count) as words:
         return words.take(count).astype(np.int64)

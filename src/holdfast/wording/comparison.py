@@ -130,7 +130,8 @@ def _cells(row: MechanismRow, sizes: int, biased: list[int]) -> tuple[str, ...]:
 def _error(value: float | None, found: str) -> str:
     if value is None:
         return NONE
-    return f"{MARKS.get(found, '')}{format_deviation(round_figure(value, 3, is_bound=found == 'upper bound'))}{'*' if found == 'simulated' else ''}"
+    text = format_deviation(round_figure(value, 3, is_bound=found == "upper bound"))
+    return f"{MARKS.get(found, '')}{text}{'*' if found == 'simulated' else ''}"
 
 
 def _bias(value: float | None) -> str:
@@ -157,7 +158,7 @@ def _foot(found: Comparison) -> Iterator[str]:
         if any(row.found == found_by for row in rows):
             yield f"{mark} {basis_phrase(found_by, 0.0, True).capitalize()}."
     if not all(row.is_exact for row in rows):
-        yield "A Markov chain draws the first row: its errors are those of the law that the chain aims at."
+        yield "A Markov chain draws the first row: its promise is an estimate and has a delta. Its errors are those of the law it aims at."
 
 
 def exchange_sentence(budget: Exchange) -> str:

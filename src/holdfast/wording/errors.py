@@ -92,7 +92,7 @@ def level_lines(levels: Sequence[LevelError], basis: str) -> Iterator[str]:
     """A small table: a bound of the standard deviation of every level and margin, proved or not."""
     if not levels:
         return
-    most = "at most" if basis == "upper bound" else "about"
+    most = "about" if basis == "approximate" else "at most"
     rows = [("level", "margin", "units", f"standard deviation, {most}"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:

@@ -57,10 +57,11 @@ def totals_no_multiples(base: int, named: Sequence[tuple[str, int]], number: int
 def not_in_folder(base: int, *, bounded: bool) -> str:
     """A view that cannot be promised before the noise is drawn."""
     found = "a table of multiples" if base > 1 else "whole numbers"
-    why = "the noise depends on the true counts" if bounded else f"kept totals cross, and only a search finds {found}"
+    why = "the noise depends on the true counts" if bounded else f"kept totals cross in three ways or more, and only a search finds {found}"
+    other = "" if bounded else ", or keep two nested families of totals, such as counties and sex by age"
     return (
-        f"Here {why}, so a view is not written with the release: it might fail after the draw. Leave view_base out, and make the view of "
-        "the published folder: holdfast view."
+        f"Here {why}, so a view is not written with the release: it might fail after the draw. Leave view_base out and make the view of "
+        f"the published folder: holdfast view{other}."
     )
 
 
@@ -69,12 +70,8 @@ BIAS_HEADER = ("Level", "True size", "Units", "Bias", "Standard error")
 
 
 def bias_rows(view: ViewInfo) -> list[tuple[str, ...]]:
-    """The table of biases; empty if none were simulated. Levels have labels where columns do."""
-    called = dict(zip(view.levels, view.level_labels or view.levels, strict=True))
-    return [
-        (called.get(line.level, line.level), line.size, f"{line.units:,}", *_bias(line.bias, line.standard_error))
-        for line in view.bias.lines
-    ]
+    """The table of biases; empty if none were simulated."""
+    return [(line.label, line.size, f"{line.units:,}", *_bias(line.bias, line.standard_error)) for line in view.bias.lines]
 
 
 def _bias(bias: float, error: float) -> tuple[str, str]:
