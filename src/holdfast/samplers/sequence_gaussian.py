@@ -158,7 +158,7 @@ class SequenceGaussian:
         least = float(scale) * float(sequence.variance_floors[0].min(initial=1.0))
         if least < LEAST_CELL_VARIANCE:
             raise InvalidParameter(
-                "A cell's noise would have a variance below 2^-30: nearly always zero. Use more noise (a smaller budget)."
+                'A cell\'s noise would have a variance below 2^-30: nearly always zero. Use more noise, or law = "auto".'
             )
         self.band = step_band(least, error) if band is None else band
 
