@@ -26,7 +26,7 @@ from holdfast.mechanisms.registry import MECHANISMS
 from holdfast.privacy.exchange import Exchange
 from holdfast.privacy.parameters import Asked
 from holdfast.publication.plan import Plan, check_mechanism, prepare
-from holdfast.publication.view import SOLVED_CELLS, ViewMaker
+from holdfast.publication.view import SOLVED_A_SECOND, ViewMaker
 from holdfast.randomness import NoiseKey
 from holdfast.samplers.choice import CELL_SECONDS, duration
 from holdfast.tables import Declarations, Table, Universe
@@ -52,7 +52,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: its multiples, modulo 2^64, are spread evenly."""
 MOST_WORK, MOST_DRAWS, LEAST_DRAWS = 1e8, 200, 4
 """Cell draws that the simulation of a row may take, about five seconds; simulated releases, at most and at least."""
-CELL_WORK, SOLVED_WORK = 20, 1 / (SOLVED_CELLS * CELL_SECONDS)
+CELL_WORK, SOLVED_WORK = 20, 1 / (SOLVED_A_SECOND * CELL_SECONDS)
 """Cell draws that take as long as a cell of a simulated release, and as one that the solver of views looks at."""
 
 

@@ -58,8 +58,10 @@ NAMED_TOTALS = 3
 """Totals that a refusal names."""
 MOST_DRAWS, LEAST_DRAWS = 1_000, 10
 """Simulated releases behind a table of biases."""
-DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 2_000_000
-"""Cells drawn for it, in all; and those that networks are solved over, of which 100,000 take a second."""
+SOLVED_A_SECOND = 100_000
+"""Cells of a network that are solved in a second."""
+DRAWN_CELLS, SOLVED_CELLS = 4_000_000, 20 * SOLVED_A_SECOND
+"""Cells drawn for it, in all; and those of networks that are solved."""
 SEARCH_COST, BLOCK_CELLS = 200, 50
 """A cell that is searched for takes as long as so many of a network; a block as long as so many cells, if it has fewer."""
 
