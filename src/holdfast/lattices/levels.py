@@ -364,8 +364,9 @@ def _merge_axes(
             axes.append(below)
         else:
             axes[axes.index(chain)] = chain.divide(below) if chain.can_divide(below) else below.divide(chain)
-    axes.sort(key=lambda axis: (len(axis.partitions) == 1, len(axis.partitions[-1]), axis.members))
-    made, orders = zip(*(Tree.of_partitions(axis.partitions) for axis in axes), strict=True)
+    joined = [(axis, *Tree.of_partitions(axis.partitions)) for axis in axes]
+    joined.sort(key=lambda found: (max(map(max, found[1].children)), found[1].places, found[0].members))
+    axes, made, orders = map(list, zip(*joined, strict=True))
     at = cells.transpose([k for axis in axes for k in axis.members]).reshape([len(order) for order in orders])
     for place, order in enumerate(orders):
         at = at if (order[1:] > order[:-1]).all() else np.take(at, order, axis=place)

@@ -175,7 +175,7 @@ class SequenceGaussian:
             return Steps()
         low, counts = self.sequence.variance_floors
         share, times, level = self.sequence.least
-        return steps_with(float(self.scale) * low, counts, self.scale * share, times, level)
+        return steps_with(float(self.scale) * low, counts, self.scale * share * (1 - Fraction(self.error)), times, level)
 
     @cached_property
     def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:

@@ -61,7 +61,7 @@ class Steps:
 
 def steps_with(variances: ArrayLike, counts: ArrayLike, least: Fraction, times: int, level: tuple[int, ...] = ()) -> Steps:
     """The steps with so many of each variance, which are bounds from below; `least` is exact, or off by less than NEXT_BELOW."""
-    low, count = np.asarray(variances, dtype=np.float64) * (1 - 1e-12), np.asarray(counts, dtype=np.float64)
+    low, count = np.asarray(variances, dtype=np.float64) * (1 - 1e-9), np.asarray(counts, dtype=np.float64)
     tries = float((log_theta3(low) * count).sum()) * MARGIN
     distance = float((-log_theta_ratio(low, 0.5) * count).sum()) * MARGIN
     return Steps(least, times, level, tries, distance, float((step_bounds(low)[0] ** 2 / low * count).sum()) * MARGIN)
