@@ -60,7 +60,7 @@ ONLY_SIGNED = (
     "exposed.together",
     "table.name",
     "table.universe",
-    "table.hierarchies.levels",
+    "table.hierarchies",
     "table.labels",
     "kept.revision",
     "software",
