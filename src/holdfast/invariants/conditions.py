@@ -216,7 +216,7 @@ class _Parser:
         )
 
     def _quoted_integer(self, column: str, code: str) -> int:
-        """The integer that a code in quotes stands for; refuses a text that is no code, or one of two that are the same integer."""
+        """The integer of a code in quotes. Raise if the text is not a code of the column, or if another code is the same integer."""
         written = self._universe.codes.places(column)
         if code not in written:
             raise self._error(f"{shorten(code)!r} is not a code of the column {column!r}", nearest_code(code, written))

@@ -89,7 +89,8 @@ def grid_order(families: Sequence[Ints]) -> tuple[Ints, tuple[int, ...]] | None:
         families = _without_repeats(families)
         if len(families) > size.bit_length() + 2:  # each but those adds an axis of two places or more
             return None
-    coordinates = [_coordinate([f for j, f in enumerate(families) if j != k]) for k in range(len(families))]
+    compact = [number_codes(family) for family in families]
+    coordinates = [_coordinate([f for j, f in enumerate(compact) if j != k]) for k in range(len(compact))]
     shape = tuple(int(c.max()) + 1 for c in coordinates)
     if prod(shape) != size:
         return None
@@ -100,8 +101,8 @@ def grid_order(families: Sequence[Ints]) -> tuple[Ints, tuple[int, ...]] | None:
     order[place] = np.arange(size)
     if (order < 0).any():
         return None
-    for k, family in enumerate(families):
-        if len(np.unique(family)) * shape[k] != size:
+    for family, length in zip(compact, shape, strict=True):
+        if (int(family.max()) + 1) * length != size:
             return None
     return order, shape
 
@@ -113,17 +114,27 @@ def _without_repeats(families: Sequence[Ints]) -> list[Ints]:
 
 
 def _coordinate(families: Sequence[Ints]) -> Ints:
-    """Numbers of the connected components of several partitions of the same cells, in order of first appearance."""
+    """Numbers of the connected components of several partitions of the same cells, in order of first appearance. Groups without gaps."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    compact = [np.unique(family, return_inverse=True)[1] for family in families]
-    component = compact[0]
-    for other in compact[1:]:
+    component = families[0]
+    for other in families[1:]:
         n, m = int(component.max()) + 1, int(other.max()) + 1
         graph = coo_array((np.ones(len(other), dtype=np.int8), (component, n + other)), shape=(n + m, n + m))
         component = connected_components(graph, directed=False)[1][component]
-    _, first, number = np.unique(component, return_index=True, return_inverse=True)
+    first = np.empty(int(component.max()) + 1, dtype=np.int64)
+    first[component[::-1]] = np.arange(len(component))[::-1]  # of several the last one stays: the first cell
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    return rank[number]
+    return rank[component]
+
+
+def number_codes(codes: Ints) -> Ints:
+    """Numbers from 0 without gaps, in the order of the codes."""
+    low, high = int(codes.min()), int(codes.max())
+    if high - low <= 4 * len(codes) + 1024:
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        present[codes - low] = True
+        return (np.cumsum(present) - 1)[codes - low].astype(np.int64)
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)

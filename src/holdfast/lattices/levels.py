@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.lattices.columns import number_codes
 from holdfast.lattices.shapes import Grid, OneSum, Pinned, Shape
 from holdfast.lattices.shapes.levels import Levels, LevelVector, maximal
 from holdfast.lattices.trees import Tree
@@ -104,7 +105,7 @@ def product_axes(coordinates: Sequence[Ints], cells: int) -> list[tuple[tuple[in
 
     Two columns depend on one another where not all pairs of their codes occur; columns linked by dependence are one axis.
     """
-    compact = [(number, _number_codes(own)) for number, own in enumerate(coordinates)]
+    compact = [(number, number_codes(own)) for number, own in enumerate(coordinates)]
     varied = [(number, own, int(own.max()) + 1) for number, own in compact if own.max() > 0]
     if prod(n for _, _, n in varied) == cells:
         return [((number,), own) for number, own, _ in varied]
@@ -116,19 +117,9 @@ def product_axes(coordinates: Sequence[Ints], cells: int) -> list[tuple[tuple[in
     for group in sorted(map(sorted, groups)):
         joined = np.zeros(cells, dtype=np.int64)
         for place in group:
-            joined = _number_codes(joined * varied[place][2] + varied[place][1])
+            joined = number_codes(joined * varied[place][2] + varied[place][1])
         axes.append((tuple(varied[place][0] for place in group), joined))
     return axes if prod(int(own.max()) + 1 for _, own in axes) == cells else None
-
-
-def _number_codes(codes: Ints) -> Ints:
-    """Numbers from 0 without gaps, in the order of the codes."""
-    low, high = int(codes.min()), int(codes.max())
-    if high - low <= 4 * len(codes) + 1024:
-        present = np.zeros(high - low + 1, dtype=np.bool_)
-        present[codes - low] = True
-        return (np.cumsum(present) - 1)[codes - low].astype(np.int64)
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def _depend(first: Ints, n: int, second: Ints, m: int, cells: int) -> bool:
