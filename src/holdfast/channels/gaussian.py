@@ -56,7 +56,7 @@ class _Width:
 
     @property
     def kappa(self) -> Fraction:
-        return _rounded(max((self.steps[shape].kappa for shape in self.sequential), default=Fraction(0)))
+        return _round_kappa(max((self.steps[shape].kappa for shape in self.sequential), default=Fraction(0)))
 
     @property
     def least(self) -> Fraction | None:
@@ -177,10 +177,10 @@ def _narrowest(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedL
 def _kappa_at(width: _Width, times: Fraction) -> Fraction:
     """kappa where the same blocks are drawn by the sequential law with variances so many times as wide, or slightly more."""
     least = min(v for shape in width.sequential if (v := width.steps[shape].least) is not None)
-    return _rounded(Steps(least * times * NEXT_BELOW).kappa)
+    return _round_kappa(Steps(least * times * NEXT_BELOW).kappa)
 
 
-def _rounded(kappa: Fraction) -> Fraction:
+def _round_kappa(kappa: Fraction) -> Fraction:
     return kappa and max(round_up(kappa, KAPPA_DIGITS), LEAST_KAPPA)
 
 

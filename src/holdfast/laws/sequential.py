@@ -80,7 +80,7 @@ class Sequential(Target):
         found = self.of.block_variance(shape)
         if shape.is_free or shape in self.by_lattice:
             return found
-        factor, basis = self._raised(shape)
+        factor, basis = self._raise_factor(shape)
         if basis == "approximate" and found.form is None and shape.size <= MOST_ESTIMATED:
             return None
         matrix = None if found.matrix is None else found.matrix * factor
@@ -90,9 +90,9 @@ class Sequential(Target):
     def form(self, shape: Shape) -> Raised:
         """The continuous form of a block of weighted levels, raised."""
         assert isinstance(self.of, LevelGaussian)
-        return Raised(self.of.form(shape), self._raised(shape)[0])
+        return Raised(self.of.form(shape), self._raise_factor(shape)[0])
 
-    def _raised(self, shape: Shape) -> tuple[float, Basis]:
+    def _raise_factor(self, shape: Shape) -> tuple[float, Basis]:
         """(by how much variances of the continuous form are raised, what they are then)."""
         if shape in self.by_lattice:
             return 1.0, "upper bound"

@@ -35,7 +35,7 @@ def law_sentences(law: GaussianLaw) -> list[str]:
     asked = ", as asked for" if law.asked == law.name else ""
     if law.name == "sequential":
         why = asked or ": by the lattice law, blocks would be drawn too often before one is kept"
-        return [f"Sequential law{why}.", _price(law), _decided(law)]
+        return [f"Sequential law{why}.", _price(law), _decider(law)]
     if law.tries is None:
         return [f"Lattice law{asked}."]
     if law.asked == "sequential":
@@ -49,7 +49,7 @@ def _price(law: GaussianLaw) -> str:
     return f"The promise counts 1 + kappa times the lattice law's rho = {rho} per unit of distance, kappa = {_up(law.kappa)}."
 
 
-def _decided(law: GaussianLaw) -> str:
+def _decider(law: GaussianLaw) -> str:
     assert law.least is not None
     cells, number = count_of(f"{law.cells:,}", "cell"), format_three(float(law.least))
     return f"The least variance of a cell given those before it decides kappa: {number}, in {cells} of a block of {law.size:,}."
@@ -77,5 +77,5 @@ def price_sentences(guarantee: Guarantee) -> list[str]:
     return [
         f"Each cell is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
         f"{_up(law.kappa)}.",
-        _decided(law),
+        _decider(law),
     ]
