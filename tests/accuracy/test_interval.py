@@ -18,7 +18,7 @@ from holdfast.accuracy.interval import Interval
 from holdfast.accuracy.interval_sets import Intervals
 from holdfast.channels.covariance import public_draws
 from holdfast.errors import HoldfastError, InvalidParameter, RequestTooLarge
-from holdfast.samplers.choice import cell_draws
+from holdfast.samplers.protocol import cell_draws
 
 UNIVERSE = hf.Universe.product({"town": ["a", "b"], "sex": ["F", "M"]})
 TABLE = hf.Table(UNIVERSE, np.array([5, 3, 2, 9]))

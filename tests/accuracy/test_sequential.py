@@ -73,7 +73,7 @@ def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None
     plan, tables = plan_of(axes, sigma_squared), probabilities(axes, sigma_squared)
     laws = ErrorLaws(plan.drawing)
     cells = np.array([0, 1])
-    law = laws._near(laws.parts(cells, np.array([[1, 1]])), None)
+    law = laws.near_sum(laws.parts(cells, np.array([[1, 1]])), None)
     assert isinstance(law, NearSum)
     for level in (0.5, 0.9, 0.99, 0.9999):
         found = law.reach(1 - level)
@@ -84,7 +84,7 @@ def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None
 def test_narrow_steps_in_a_corner_do_not_widen_the_rest() -> None:
     """At 30 x 30 and sigma^2 = 1/2 the last cell drawn has a price of 1.15 and means that drift; a cell far from it has neither."""
     laws = ErrorLaws(plan_of((30, 30), "1/2").drawing)
-    far, near = (laws._near(laws.parts(np.array([cell]), np.array([[1]])), None) for cell in (0, 899))
+    far, near = (laws.near_sum(laws.parts(np.array([cell]), np.array([[1]])), None) for cell in (0, 899))
     steps = steps_of(next(iter(laws.drawing.channel.shapes())), Gaussian(Fraction(1, 2)))
     plain = 0.5 * (29 / 30) ** 2
     assert plain < far.variance < plain * 1.005 < near.variance

@@ -16,8 +16,8 @@ import pytest
 import holdfast as hf
 from holdfast.channels import covariance
 from holdfast.publication import report_facts
-from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.coupling.sampler import CouplingLaplace
+from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.table import choose
 from tests.running import Run
 

@@ -21,11 +21,12 @@ from holdfast.lattices.algebra import kernel_basis, reduced_basis, to_numpy
 from holdfast.lattices.shapes import General, Grid, OneSum, Whole
 from holdfast.laws import L2Laplace
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.choice import Reason, cell_draws
+from holdfast.samplers.choice import Reason
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.l2_laplace import NEAR, STEP, Closeness, MixedL2Laplace, VarianceWeights
 from holdfast.samplers.l2_laplace import L2Rejection as Rejection
 from holdfast.samplers.laplace_rejection import GridLaplace
+from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.table import choose
 from holdfast.testing import ALPHA, ListedWords, check_fit_categories
 

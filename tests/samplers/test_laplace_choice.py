@@ -16,12 +16,13 @@ from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import L1Laplace
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import choice as choice_module
-from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, cell_draws, duration
+from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, duration
 from holdfast.samplers.coupling import sampler as coupling_cost
 from holdfast.samplers.coupling.klein_step import DenseKlein
 from holdfast.samplers.coupling.sampler import CouplingLaplace
 from holdfast.samplers.laplace_rejection import GridLaplace, PivotLaplace
 from holdfast.samplers.one_sum_laplace import OneSumLaplace
+from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.table import COUPLING, choose
 from holdfast.wording.samplers import reason_phrase
 

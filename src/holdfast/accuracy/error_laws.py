@@ -42,7 +42,8 @@ from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, Levels, Shape
 from holdfast.laws import Gaussian, LevelGaussian, Reads, Rounded
 from holdfast.laws.level_gaussian import LevelVariances
-from holdfast.samplers.choice import cell_draws, duration
+from holdfast.samplers.choice import duration
+from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.steps import Steps, together
 from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
 from holdfast.wording.samplers import long_interval_sentence
@@ -279,7 +280,7 @@ class ErrorLaws:
         except RequestTooLarge:
             if self.ask == "simulated" or self.distance(parts) == 0 or not all(covers(self.target, shape) for shape, _, _ in parts):
                 raise
-            return self._near(parts, None)
+            return self.near_sum(parts, None)
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
         """The same law of the plain sum over these cells; None where only draws tell, or where it would take more work than is left of
@@ -346,7 +347,7 @@ class ErrorLaws:
         target = self.drawing.channel.target
         return together((sequential_steps(target, shape), 1) for shape, _, _ in parts)
 
-    def _near(self, parts: Sequence[Part], law: ErrorLaw | None) -> NearSum:
+    def near_sum(self, parts: Sequence[Part], law: ErrorLaw | None) -> NearSum:
         shifts, variances = zip(*(tail_of(self.drawing.channel.target, shape, values[0]) for shape, _, values in parts), strict=True)
         return NearSum(law, self.distance(parts), math.fsum(variances), math.fsum(shifts))
 
@@ -363,7 +364,7 @@ class ErrorLaws:
         if distance > NEAR:
             return None
         law = self._lattice_law(parts, most)
-        return law if law is None or distance == 0 else self._near(parts, law)
+        return law if law is None or distance == 0 else self.near_sum(parts, law)
 
     def _lattice_law(self, parts: Sequence[Part], most: int) -> ErrorLaw | None:
         """As if the lattice law drew all of them."""

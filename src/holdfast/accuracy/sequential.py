@@ -10,9 +10,9 @@ from holdfast.samplers.steps import Steps
 from holdfast.samplers.table import choose, steps_of
 
 MOST_CELLS = 1 << 22
-"""Of a block of more, no form is followed through all steps: that would take seconds and gigabytes."""
+"""In a larger block no form is followed through all steps: that would take seconds and gigabytes."""
 ROUNDED = 1e-9
-"""Of the size of what projections in doubles are off by, by far not so much."""
+"""The relative error of projections in doubles is far smaller."""
 
 
 def lattice_law(target: Target) -> Target:

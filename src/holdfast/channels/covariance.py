@@ -28,8 +28,7 @@ from holdfast.lattices.symmetries import alike
 from holdfast.laws import Rounded
 from holdfast.laws.families import Basis, Form, Target, Variance, fraction_variance, free_laplace_variance
 from holdfast.randomness import NoiseKey, Words
-from holdfast.samplers.choice import cell_draws
-from holdfast.samplers.protocol import BlockSampler, Weighed
+from holdfast.samplers.protocol import BlockSampler, Weighed, cell_draws
 from holdfast.samplers.rounded_projection import RoundedSampler
 
 if TYPE_CHECKING:  # a drawing names alternatives when it is refused, with their variance

@@ -27,8 +27,8 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.privacy.estimated import check_can_weaken, weaken_guarantee
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
-from holdfast.samplers.choice import Choice, Compared, Costly, Reason, cell_draws
-from holdfast.samplers.protocol import InputSampler
+from holdfast.samplers.choice import Choice, Compared, Reason
+from holdfast.samplers.protocol import Costly, InputSampler, cell_draws
 from holdfast.samplers.table import choose
 
 FEW_TRIES = 2

@@ -340,7 +340,7 @@ class Guarantee:
     conditioning: Conditioning | None = None
     """Where the law is conditioned (mechanisms/conditional.py)."""
     law: GaussianLaw | None = None
-    """Of generalized Gaussian noise that no chain draws (channels/gaussian.py)."""
+    """The law of generalized Gaussian noise that no chain draws (channels/gaussian.py)."""
     answers: Answers | None = None
     """Where real-valued answers are published (mechanisms/subspace.py)."""
     keyed: KeyedNoise | None = None

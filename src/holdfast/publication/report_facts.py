@@ -46,8 +46,7 @@ from holdfast.report.figures.facts import (
     Sizes,
     SpreadFacts,
 )
-from holdfast.samplers.choice import cell_draws
-from holdfast.samplers.protocol import BlockSampler, InputSampler
+from holdfast.samplers.protocol import BlockSampler, InputSampler, cell_draws
 from holdfast.tables import Universe
 from holdfast.wording.figures import is_nil
 

@@ -43,9 +43,8 @@ from holdfast.randomness import Words
 from holdfast.samplers.bounded_block import BoundedBlock, Room
 from holdfast.samplers.bounded_classes import BoundedClasses
 from holdfast.samplers.bounded_one_sum import draw_arms
-from holdfast.samplers.choice import cell_draws
 from holdfast.samplers.laplace_rejection import Pivots, pivot_choices
-from holdfast.samplers.protocol import InputSampler, Ints
+from holdfast.samplers.protocol import InputSampler, Ints, cell_draws
 from holdfast.samplers.rejection import INT64_SUMS, check_l1_reach, safe_exp
 
 FIRST_TRIES, MOST_TRIES = 64, 1 << 14

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from holdfast.errors import NoExactSampler
 from holdfast.lattices.shapes import Bounded, General, Grid, Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Target
-from holdfast.samplers.protocol import BlockSampler, InputSampler
+from holdfast.samplers.protocol import BlockSampler, InputSampler, cell_draws
 
 if TYPE_CHECKING:
     from holdfast.samplers.bounded_block import BoundedBlock
@@ -45,22 +45,6 @@ _UNITS = ((1.0, 1e3, "millisecond"), (100.0, 1.0, "second"), (6e3, 1 / 60, "minu
 """(Seconds up to which a unit is used; how many of it a second has; its name)."""
 _DRAWS: dict[type[Target], str] = {L1Laplace: "Laplace draw", L2Laplace: "Laplace draw in l2", Gaussian: "Gaussian draw"}
 """For other targets just a draw."""
-
-
-@runtime_checkable
-class Costly(Protocol):
-    """A sampler whose try costs more than its cells."""
-
-    @property
-    def try_cost(self) -> float:
-        """Cell draws that take as long as one try; from public facts, never from a clock."""
-
-
-def cell_draws(sampler: BlockSampler | InputSampler) -> float:
-    """Cell draws of one draw of a block, those thrown away included: by public figures, not by how a run goes; tries that depend on the
-    counts are not known, and not counted.
-    """
-    return (sampler.try_cost if isinstance(sampler, Costly) else sampler.cells) * max(sampler.expected_tries or 1.0, 1.0)
 
 
 def duration(cell_draws: float) -> str:

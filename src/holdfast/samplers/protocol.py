@@ -102,6 +102,22 @@ class InputSampler(Protocol):
         """
 
 
+@runtime_checkable
+class Costly(Protocol):
+    """A sampler whose try costs more than its cells."""
+
+    @property
+    def try_cost(self) -> float:
+        """Cell draws that take as long as one try; from public facts, never from a clock."""
+
+
+def cell_draws(sampler: BlockSampler | InputSampler) -> float:
+    """Cell draws of one draw of a block, those thrown away included: by public figures, not by how a run goes; tries that depend on the
+    counts are not known, and not counted.
+    """
+    return (sampler.try_cost if isinstance(sampler, Costly) else sampler.cells) * max(sampler.expected_tries or 1.0, 1.0)
+
+
 class IndependentCells:
     """Independent cells.
 
@@ -139,7 +155,7 @@ class Signed:
 
 
 class Reordered:
-    """A block whose cells the sampler beneath draws in another order: `place_of` says where each cell of a run of cells stands there."""
+    """A block whose cells the sampler beneath draws in another order: `place_of` has the place there of each cell of a run."""
 
     def __init__(self, beneath: BlockSampler, place_of: NDArray[np.int64]) -> None:
         self._beneath, self._place_of = beneath, place_of

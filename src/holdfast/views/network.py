@@ -110,7 +110,7 @@ class Network:
         values = counts[self.order]
         if int(np.abs(values).max()) > LARGEST_VALUE:
             raise RequestTooLarge("Counts beyond 2^50 under crossing totals have no view. Take the released counts as they are.")
-        supply = self._carried(values)
+        supply = self._supply_of(values)
         if (supply % base).any():
             raise no_table(base)
         units, prices = self._solve(values, supply // base, base, nonnegative, tell or (lambda done, total: None))
@@ -126,9 +126,9 @@ class Network:
         at_least = (units == 0) if nonnegative else np.zeros(len(units), dtype=np.bool_)
         signs = not nonnegative or bool((units >= 0).all())
         optimal = bool((slope >= -base).all() and ((slope <= base) | at_least).all())
-        return signs and optimal and np.array_equal(self._carried(base * units), self._carried(values))
+        return signs and optimal and np.array_equal(self._supply_of(base * units), self._supply_of(values))
 
-    def _carried(self, values: Ints) -> Ints:
+    def _supply_of(self, values: Ints) -> Ints:
         """What leaves each node less what enters it."""
         out = np.zeros(self.nodes, dtype=np.int64)
         np.add.at(out, self._tail, values)

@@ -42,7 +42,7 @@ class MergedUnits:
 
 def merge_axes(units: Units, measured: Sequence[Measured]) -> MergedUnits:
     """The units on as few axes as the measured and the kept margins allow."""
-    under, *chains = _chains(units, _stated(units, measured))
+    under, *chains = _chains(units, _joint_axes(units, measured))
     below, groups = [axes for _, axes in under[1:]], [axes for chain in chains for _, axes in chain]
     sizes = [prod(units.lengths[k] for k in axes) for axes in groups]
     tree, leaves = units.tree, units.leaves
@@ -73,7 +73,7 @@ def _holds(mask: int, axes: list[int]) -> bool:
     return all(mask >> k & 1 for k in axes)
 
 
-def _stated(units: Units, measured: Sequence[Measured]) -> frozenset[tuple[int, int]]:
+def _joint_axes(units: Units, measured: Sequence[Measured]) -> frozenset[tuple[int, int]]:
     """(level, mask) of the margins measured, and of those kept that are part of no other kept one."""
     found = {(units.levels - height, mask) for height, mask, _ in measured if height <= units.levels}
     for level, family in enumerate(units.families):
