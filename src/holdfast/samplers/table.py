@@ -58,13 +58,23 @@ from holdfast.samplers.choice import (
     affordable,
     bounded_gaussian,
     bounded_laplace,
-    cell_draws,
     choose_coupling,
     general_laplace,
     grid_laplace,
     too_many_tries,
 )
-from holdfast.samplers.protocol import Added, BlockSampler, IndependentCells, Ints, KeyLookup, Mirrored, Reordered, Signed, steps_beneath
+from holdfast.samplers.protocol import (
+    Added,
+    BlockSampler,
+    IndependentCells,
+    Ints,
+    KeyLookup,
+    Mirrored,
+    Reordered,
+    Signed,
+    cell_draws,
+    steps_beneath,
+)
 from holdfast.samplers.steps import Steps
 
 KLEIN_PRICE = 100
