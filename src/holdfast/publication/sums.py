@@ -317,7 +317,7 @@ def _named_level(universe: Universe, name: str) -> Level:
     if name in universe.columns:
         return Level(name, (name,))
     home = next((column for column, tree in universe.hierarchies.items() if name in tree.levels), None)
-    return Level(name, tuple(name.split(" x "))) if home is None else Level(name, (home,), name)
+    return Level(name, tuple(name.split(":"))) if home is None else Level(name, (home,), name)
 
 
 def _units(universe: Universe, level: Level) -> int:
