@@ -45,6 +45,12 @@ GRIDS = [
     ((3, 4), ONE * 6 / 10),
 ]
 LEVELS = [name for name in SMALL if "region" not in name and "single" not in name]
+PAIRED = {
+    "one pair, totals of one dimension": General(((1, 0, 1), (0, 1, 1)), (2, 1, 1)),
+    "one pair, totals of two": General(((1, 1, 1),), (1, 2, 1)),
+    "one pair, weighed": General(((1, 2, 1), (0, 1, 1)), (1, 1, 2)),
+}
+"""A single cell is drawn once class totals are known: its centre is half of its class's."""
 DENSE = ("one sum of three cells", "2 x 3 margins", "[[2, -3]]", "three overlapping sets")
 MADE: dict[str, Callable[[], Any]] = {
     **{f"grid {axes} at {s2}": partial(SequentialGaussian, axes, s2, whole=False) for axes, s2 in GRIDS},
@@ -52,6 +58,7 @@ MADE: dict[str, Callable[[], Any]] = {
     **{f"tree, {name}": partial(sampler_for, name, scale=3, whole=False) for name in list(CASES)[:6]},
     **{f"klein, {name}": partial(KleinGaussian, LATTICES[name], ONE * 4 / 10, whole=False) for name in DENSE},
     **{f"classes, {name}": partial(ClassGaussian, SHAPES[name], ONE / 2, whole=False) for name in SHAPES},
+    **{f"classes, {name}": partial(ClassGaussian, PAIRED[name], ONE * 4 / 10, whole=False) for name in PAIRED},
 }
 
 
@@ -63,9 +70,12 @@ def test_no_short_secret_loses_more_than_the_price(name: str) -> None:
     worst = worst_loss(law, secrets, ALPHAS)
     assert worst.ratio.upper <= 1 + max(steps.kappa, TINY)
     assert worst.ratio.upper - worst.ratio.lower < TINY
-    if not name.startswith("classes") and steps.least is not None:  # there the only coefficient of the totals has no centre that moves
-        assert abs(float(min(law.variances) / steps.least) - 1) < 1e-12
-        assert steps.times == law.variances.count(min(law.variances))
+    moving = [v for v, row in zip(law.variances, law.coefficients, strict=True) if any(row)]
+    assert (steps.least is None) == (not moving)
+    if steps.least is not None:  # what is priced is what is drawn
+        assert steps.kappa >= kappa_bound(min(moving))
+        assert abs(float(min(moving) / steps.least) - 1) < 1e-12
+        assert moving.count(min(moving)) <= steps.times <= law.variances.count(min(moving))
 
 
 def test_at_least_twenty_lattices_are_enumerated() -> None:

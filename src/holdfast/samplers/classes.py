@@ -63,8 +63,8 @@ class ClassGaussian:
 
     @property
     def steps(self) -> Steps:
-        """The variances of both stages."""
-        return together([(self.totals.steps, 1), (self.inside.steps, 1)])
+        """The variances of both stages: class totals move the centre of every cell, even of a single one."""
+        return together([(self.totals.steps, 1), (self.inside.steps_given, 1)])
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), the cells class after class."""

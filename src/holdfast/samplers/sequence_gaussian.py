@@ -170,9 +170,12 @@ class SequenceGaussian:
 
     @cached_property
     def steps(self) -> Steps:
-        """The variances of its cells."""
-        if self.sequence.free_cells == 1:
-            return Steps()
+        """The variances of its cells; the first one's centre is fixed, as kept sums are zero."""
+        return Steps() if self.sequence.free_cells == 1 else self.steps_given
+
+    @cached_property
+    def steps_given(self) -> Steps:
+        """The same where kept sums are given, and move every centre (`draw_given`)."""
         low, counts = self.sequence.variance_floors
         share, times, level = self.sequence.least
         return steps_with(float(self.scale) * low, counts, self.scale * share * (1 - Fraction(self.error)), times, level)
