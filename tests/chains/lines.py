@@ -8,7 +8,7 @@ from holdfast.chains.target import ChainTarget, Ints
 
 def line_through(target: ChainTarget, z: Ints, move: Ints) -> Line:
     """The law of t in z + t move, under the target."""
-    steps, values = target.values(move).tolist(), target.values(z).tolist()
+    steps, values = move.tolist(), z.tolist()
     moving = [k for k, step in enumerate(steps) if step]
     kept = (k for k, step in enumerate(steps) if not step) if target.decay.kind == "norm" else ()
     first, last = _ends(target, z, move)
@@ -16,8 +16,7 @@ def line_through(target: ChainTarget, z: Ints, move: Ints) -> Line:
         target.decay,
         tuple(values[k] for k in moving),
         tuple(steps[k] for k in moving),
-        tuple(target.multiplier(k) for k in moving),
-        sum(target.multiplier(k) * values[k] ** 2 for k in kept),
+        sum(values[k] ** 2 for k in kept),
         first,
         last,
     )

@@ -72,11 +72,11 @@ def started(kernel: LineGibbs, words: Words) -> StatePair:
 
 
 COUPLED = {
-    **{name: KERNELS[name] for name in ("pairs", "signed pairs", "swaps, bounds", "multipliers", "gaussian", "forms, squares", "rational")},
+    **{name: KERNELS[name] for name in ("pairs", "signed pairs", "swaps, bounds", "gaussian", "squares, basis", "rational")},
     "steep moves, bounds": KERNELS["steep moves, bounds"],
     "swaps": LineGibbs(ChainTarget.laplace(12, "3/4"), Swaps((3, 4))),
     "three-way": LineGibbs(ChainTarget.laplace(12, 1), Swaps((2, 3, 2))),
-    "forms, basis": LineGibbs(KERNELS["forms, basis"].target.within(lower=[-9] * 7, upper=[9] * 7), VENN_BASIS),
+    "basis": LineGibbs(KERNELS["basis"].target.within(lower=[-9] * 7, upper=[9] * 7), VENN_BASIS),
     "norm": LineGibbs(ChainTarget.laplace(9, 1, "l2"), Swaps((3, 3))),
 }
 
@@ -126,7 +126,7 @@ def maximal_pair(kernel: LineGibbs, move: Move, words: Words) -> StatePair:
     raise AssertionError("no such pair was found")
 
 
-@pytest.mark.parametrize("name", ["swaps", "swaps, bounds", "gaussian", "forms, basis", "norm", "rational"])
+@pytest.mark.parametrize("name", ["swaps", "swaps, bounds", "gaussian", "basis", "norm", "rational"])
 def test_words_on_both_sides_of_the_thresholds_of_each_decision(name: str) -> None:
     """The maximal pairing's three words, each at its thresholds and beside them, the others in the middle of nowhere."""
     kernel = COUPLED[name]
@@ -281,7 +281,7 @@ def test_a_coin_within_the_band_of_the_ratio_is_left_open() -> None:
     table = np.exp(-rate * np.arange(400))
 
     def law(steps: int) -> tuple[object, ...]:
-        line, sums = np.array([[0], [1], [steps]]), np.zeros((2, 1000))
+        line, sums = np.array([[0], [steps]]), np.zeros((2, 1000))
         nothing = np.int64(0)
         return compiled.law_of(np.int64(1), line, square, nothing, nothing, -compiled.FAR, compiled.FAR, 0, rate, table, sums)  # type: ignore[no-any-return]
 
@@ -298,7 +298,7 @@ def test_a_coin_within_the_band_of_the_ratio_is_left_open() -> None:
 
 
 def test_pairs_so_far_apart_that_heights_leave_64_bits_are_left_open() -> None:
-    line, sums, zero = np.array([[0], [1], [1 << 28]]), np.zeros((2, 1000)), np.int64(0)
+    line, sums, zero = np.array([[0], [1 << 28]]), np.zeros((2, 1000)), np.int64(0)
     table = np.exp(-np.arange(40.0))
     law = compiled.law_of(np.int64(1), line, zero, zero, zero, -compiled.FAR, compiled.FAR, 0, 1.0, table, sums)
     assert law[10] == 2.0**32

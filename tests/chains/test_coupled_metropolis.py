@@ -189,7 +189,7 @@ def test_a_coin_on_its_threshold_is_settled_by_its_own_bits() -> None:
 @given(st.data())
 def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
     """Words near thresholds of jumps and coins, or anywhere."""
-    kernel = KERNELS[data.draw(st.sampled_from(["forms", "Gaussian", "weighted squares"]))]
+    kernel = KERNELS[data.draw(st.sampled_from(["bounded above", "Gaussian", "norm"]))]
     coupled = kernel.couple()
     edges = [*kernel.sampler.high.tolist(), *coupled.coins[1:, 0].tolist(), 0, TOP - 1]
     near = st.builds(lambda t, d: min(max(t + d, 0), TOP - 1), st.sampled_from(edges), st.integers(-1, 1))
@@ -246,7 +246,7 @@ def test_chains_meet_at_four_by_four() -> None:
 
 
 def test_coupled_kernels_travel_to_other_processes() -> None:
-    coupled = KERNELS["forms"].couple()
+    coupled = KERNELS["bounded above"].couple()
     pair = two_starts(coupled.kernel)
     results = []
     for one in (coupled, pickle.loads(pickle.dumps(coupled))):

@@ -22,7 +22,7 @@ from holdfast.exact import DiscreteLaplace
 from holdfast.exact.table import TableSampler
 from holdfast.lattices import General, Grid, Lattice, OneSum, algebra
 from holdfast.randomness import NoiseKey
-from holdfast.research.chains.lattices import metropolis_on, target_of_forms
+from holdfast.research.chains.lattices import metropolis_on
 from holdfast.testing import ListedWords, bracket_inverse_cdf, check_brackets, check_fit, check_fit_categories, chi_square_p_value, fits
 from tests.examples import examples
 
@@ -59,11 +59,8 @@ KERNELS = {
     "Gaussian": Metropolis.of_shape(ChainTarget.gaussian(6, 4), BLOCKS["2 x 3"], "1/2"),
     "bounded": small("general", reach=3),
     "bounded below": Metropolis.of_shape(ChainTarget.laplace(6, "1/2").within(lower=np.full(6, -2)), BLOCKS["2 x 3"]),
-    "forms": Metropolis(
-        target_of_forms("absolute", [[1, 1, 0], [0, 1, -1], [1, 0, 0]], ["1/2", "1/3", 1]).within(upper=[9, 1, 2]),
-        np.array([[1, 0], [-1, 1], [0, -1]]),
-    ),
-    "weighted squares": Metropolis(target_of_forms("norm", [[1, 1, 0], [0, 2, -1]], ["1/2", 3]), np.array([[1, 0], [-1, 1], [0, -1]])),
+    "bounded above": Metropolis(ChainTarget.laplace(3, "1/2").within(upper=[9, 1, 2]), np.array([[1, 0], [-1, 1], [0, -1]])),
+    "norm": Metropolis(ChainTarget.laplace(3, "1/2", "l2"), np.array([[1, 0], [-1, 1], [0, -1]])),
 }
 
 
@@ -211,7 +208,7 @@ def test_words_on_thresholds_are_settled_by_their_own_bits() -> None:
 @given(st.data())
 def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
     """Words near thresholds of jumps, of accept steps, or anywhere."""
-    kernel = KERNELS[data.draw(st.sampled_from(["forms", "Gaussian", "weighted squares"]))]
+    kernel = KERNELS[data.draw(st.sampled_from(["bounded above", "Gaussian", "norm"]))]
     edges = [int(t) for t in kernel.sampler.high] + [0, TOP - 1, int(np.exp(-0.5) * TOP)]
     near = st.builds(lambda t, d: min(max(t + d, 0), TOP - 1), st.sampled_from(edges), st.integers(-1, 1))
     listed = data.draw(st.lists(st.one_of(near, st.integers(0, TOP - 1)), min_size=30, max_size=30))
@@ -227,7 +224,7 @@ def test_any_words_give_the_same_steps(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("band", [2.0**-40, 4.0])
 def test_a_trace_records_every_so_many_steps(band: float) -> None:
-    kernel = replace(KERNELS["forms"], band=band)
+    kernel = replace(KERNELS["bounded above"], band=band)
     with NoiseKey.for_tests("trace").stream("a") as words:
         slow, _ = by_steps(kernel, kernel.start(words), 63, words)
     with NoiseKey.for_tests("trace").stream("a") as words:
@@ -240,7 +237,7 @@ def test_a_trace_records_every_so_many_steps(band: float) -> None:
 
 
 def test_kernels_travel_to_other_processes() -> None:
-    kernel = KERNELS["forms"]
+    kernel = KERNELS["bounded above"]
     again = pickle.loads(pickle.dumps(kernel))
     results = []
     for one in (kernel, again):
@@ -347,38 +344,10 @@ def test_a_band_narrower_than_the_doubles_error_is_refused(band: float) -> None:
         replace(KERNELS["l1"], band=band)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        target_of_forms("absolute", [[1, 1]], [1]),
-        target_of_forms("norm", [[1, 1], [-2, -2]], [1, 2]),
-        ChainTarget(Decay("norm", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
-        ChainTarget(Decay("absolute", Fraction(1)), 2, np.zeros((0, 2), dtype=np.int64)),
-    ],
-)
-def test_a_target_without_a_law_is_refused(target: ChainTarget) -> None:
-    """z = (v, -v) leaves the forms as they are, so that every v would have the same weight."""
-    for unbounded in (target, target.within(lower=[-5, -5]), target.within(upper=[5, 5])):
-        with pytest.raises(InvalidParameter, match="do not add up"):
-            Metropolis(unbounded, PAIR)
-    flat = Metropolis(target.within([-1, -1], [1, 1]), PAIR)
-    with NoiseKey.for_tests("flat").stream("a") as words:
-        assert flat.target.allows(flat.cells_of(flat.run(flat.start(words), 50, words)[0]))
-
-
-def test_one_direction_that_no_form_sees_is_enough_to_refuse() -> None:
-    basis, forms = np.array([[1, 0], [-1, 1], [0, -1]]), [[1, 1, 0], [2, 2, 0]]
-    with pytest.raises(InvalidParameter, match="rank below 2"):
-        Metropolis(target_of_forms("squares", forms, [1, 1]), basis)
-    Metropolis(target_of_forms("squares", [*forms, [1, 0, 0]], [1, 1, 1]), basis)
-
-
 def test_what_could_leave_64_bits_is_refused() -> None:
     big = 1 << 30
     with pytest.raises(RequestTooLarge, match="64-bit"):
         Metropolis(ChainTarget.gaussian(2, 1), big * PAIR)
-    with pytest.raises(RequestTooLarge, match="64-bit"):
-        Metropolis(target_of_forms("absolute", [[big, big, big, big, big, 0]], [1]), big * np.eye(6, dtype=np.int64))
     kernel = Metropolis(ChainTarget.gaussian(2, 1), (1 << 18) * PAIR)
     assert 1 << 12 <= kernel.rule.room < 1 << 13
     for act in (kernel.step, lambda s, w: kernel.run(s, 1, w)):

@@ -20,7 +20,7 @@ FAR = np.int64(1) << np.int64(40)
 """Where a line without an end is taken to end: further than any window."""
 ROOM = np.int64(1) << np.int64(60)
 """How far heights may lie above the mode. Those of states stay below 2^60, one step of t adds at most 2^62 (line_gibbs.py refuses larger
-forms and moves): sums then fit 64 bits. Windows that would go further are left open."""
+moves): sums then fit 64 bits. Windows that would go further are left open."""
 CUT = 2.0**-56
 """What a window leaves out of each tail, against the weight of the mode."""
 LEAST_RESIDUAL = 2.0**-24
@@ -28,12 +28,11 @@ RESIDUAL_ERROR = 2.0**-45
 
 
 @loop
-def note(record, index, values, multipliers, absolute, z, quadrant):  # type: ignore[no-untyped-def]
+def note(record, index, absolute, z, quadrant):  # type: ignore[no-untyped-def]
     """One row of the record: the energy, cell 0, the sum of the quadrant's cells."""
     energy = np.int64(0)
-    for k in range(values.size):
-        m = multipliers[k] if multipliers.size else np.int64(1)
-        energy += m * (abs(values[k]) if absolute else values[k] * values[k])
+    for k in range(z.size):
+        energy += abs(z[k]) if absolute else z[k] * z[k]
     total = np.int64(0)
     for c in quadrant:
         total += z[c]
@@ -122,7 +121,7 @@ def run_swaps(  # type: ignore[no-untyped-def]
         z[jl] += t
         countdown -= 1
         if countdown == 0:
-            note(record, (done + step + 1) // every - 1, z, quadrant[:0], True, z, quadrant)
+            note(record, (done + step + 1) // every - 1, True, z, quadrant)
             countdown = np.int64(every)
     return whole, whole * per_step, ALL_DONE if whole == steps else NEEDS_WORDS
 
@@ -152,7 +151,7 @@ def run_pairs(words, steps, z, signs, pair_words, law, band, record, every, done
         z[j] -= t * down
         countdown -= 1
         if countdown == 0:
-            note(record, (done + step + 1) // every - 1, z, quadrant[:0], True, z, quadrant)
+            note(record, (done + step + 1) // every - 1, True, z, quadrant)
             countdown = np.int64(every)
     return whole, whole * per_step, ALL_DONE if whole == steps else NEEDS_WORDS
 
@@ -191,31 +190,6 @@ def choose_move(words, at, shape, words_of_axis, signs, starts, list_cells, list
 
 
 @loop
-def touched_forms(count, cells, coefficients, form_starts, form_index, form_value, change, forms, steps):  # type: ignore[no-untyped-def]
-    """Which forms the move changes, and by how much, into `forms` and `steps`; no matrix (form_starts empty): the cells themselves."""
-    if form_starts.size == 0:
-        for p in range(count):
-            forms[p], steps[p] = cells[p], coefficients[p]
-        return count
-    seen = np.int64(0)
-    for p in range(count):
-        for q in range(form_starts[cells[p]], form_starts[cells[p] + 1]):
-            k = form_index[q]
-            if change[k] == 0:  # a form whose change has cancelled is listed twice; the second pass drops what is zero
-                forms[seen] = k
-                seen += 1
-            change[k] += coefficients[p] * form_value[q]
-    kept = np.int64(0)
-    for p in range(seen):
-        k = forms[p]
-        if change[k] != 0:
-            forms[kept], steps[kept] = k, change[k]
-            change[k] = 0
-            kept += 1
-    return kept
-
-
-@loop
 def ends(count, cells, coefficients, z, lower, upper):  # type: ignore[no-untyped-def]
     """Least and greatest t within the bounds; FAR where there is none."""
     first, last = -FAR, FAR
@@ -238,12 +212,12 @@ def ends(count, cells, coefficients, z, lower, upper):  # type: ignore[no-untype
 
 @loop(inline="always")
 def height(t, count, line, square, cross):  # type: ignore[no-untyped-def]
-    """The energy at t without what does not depend on t. `line`: values, steps, multipliers; count = 0: a parabola."""
+    """The energy at t without what does not depend on t. `line`: values and steps; count = 0: a parabola."""
     if count == 0:
         return (square * t + 2 * cross) * t
     total = np.int64(0)
     for k in range(count):
-        total += line[2, k] * abs(line[0, k] + t * line[1, k])
+        total += abs(line[0, k] + t * line[1, k])
     return total
 
 
@@ -268,7 +242,7 @@ def outer_stretches(count, line):  # type: ignore[no-untyped-def]
     for k in range(count):
         zero = -(line[0, k] // line[1, k])
         low, high = min(low, zero - 1), max(high, zero + 1)
-        slope += line[2, k] * abs(line[1, k])
+        slope += abs(line[1, k])
     return low, high, slope
 
 
@@ -356,44 +330,39 @@ def locate(word, mode, right, left, sums, band):  # type: ignore[no-untyped-def]
 
 
 @loop
-def set_line(touched, forms, steps, values, multipliers, kind, line):  # type: ignore[no-untyped-def]
+def set_line(count, cells, coefficients, z, kind, line):  # type: ignore[no-untyped-def]
     """What `height` needs: (count, square, cross)."""
     square, cross = np.int64(0), np.int64(0)
-    for p in range(touched):
-        k = forms[p]
-        m = multipliers[k] if multipliers.size else np.int64(1)
+    for p in range(count):
+        value, step = z[cells[p]], coefficients[p]
         if kind == ABSOLUTE:
-            line[0, p], line[1, p], line[2, p] = values[k], steps[p], m
+            line[0, p], line[1, p] = value, step
         else:
-            square += m * steps[p] * steps[p]
-            cross += m * steps[p] * values[k]
-    return (touched if kind == ABSOLUTE else np.int64(0)), square, cross
+            square += step * step
+            cross += step * value
+    return (count if kind == ABSOLUTE else np.int64(0)), square, cross
 
 
 @loop
-def advance(t, count, cells, coefficients, touched, forms, steps, z, values, has_forms, limit):  # type: ignore[no-untyped-def]
-    """z + t u and the forms' values with it; says whether everything stays below the limit."""
+def advance(t, count, cells, coefficients, z, limit):  # type: ignore[no-untyped-def]
+    """z + t u; says whether everything stays below the limit."""
     if abs(t) >= 2 * limit:  # from one end of the limit beyond the other
         return False
     fits = True
     for p in range(count):
         z[cells[p]] += t * coefficients[p]
         fits &= abs(z[cells[p]]) < limit
-    if has_forms:
-        for p in range(touched):
-            values[forms[p]] += t * steps[p]
     return fits
 
 
 @loop
 def run_windows(  # type: ignore[no-untyped-def]
-    words, steps, z, values, energy, moves, target, scratch, pick_words, kind, rate, band, limit, record, every, done, quadrant
+    words, steps, z, energy, moves, target, scratch, pick_words, kind, rate, band, limit, record, every, done, quadrant
 ):
-    """Any moves and target. `values` is z itself where there is no matrix of forms; `energy` holds E(z). Returns as `run_swaps`."""
+    """Any moves and target. `energy` holds E(z). Returns as `run_swaps`."""
     shape, words_of_axis, signs, starts, list_cells, list_coefficients = moves
-    form_starts, form_index, form_value, multipliers, lower, upper, table = target
-    cells, coefficients, forms, changes, change, line, sums = scratch
-    has_forms = form_starts.size > 0
+    lower, upper, table = target
+    cells, coefficients, line, sums = scratch
     per_step = pick_words + 1
     whole = min(steps, words.size // per_step)
     for step in range(whole):
@@ -401,9 +370,8 @@ def run_windows(  # type: ignore[no-untyped-def]
         count = choose_move(words, at, shape, words_of_axis, signs, starts, list_cells, list_coefficients, cells, coefficients)
         if count == OPEN:
             return step, at, LEFT_OPEN
-        touched = touched_forms(count, cells, coefficients, form_starts, form_index, form_value, change, forms, changes)
         first, last = ends(count, cells, coefficients, z, lower, upper)
-        entries, square, cross = set_line(touched, forms, changes, values, multipliers, kind, line)
+        entries, square, cross = set_line(count, cells, coefficients, z, kind, line)
         mode, _, right, left = fill_window(entries, line, square, cross, energy[0], first, last, kind, rate, table, sums)
         if right == OPEN:
             return step, at, LEFT_OPEN
@@ -411,10 +379,10 @@ def run_windows(  # type: ignore[no-untyped-def]
         if not settled:
             return step, at, LEFT_OPEN
         energy[0] += height(t, entries, line, square, cross) - height(np.int64(0), entries, line, square, cross)
-        if not advance(t, count, cells, coefficients, touched, forms, changes, z, values, has_forms, limit):
+        if not advance(t, count, cells, coefficients, z, limit):
             return step + 1, at + per_step, TOO_LARGE
         if every and (done + step + 1) % every == 0:
-            note(record, (done + step + 1) // every - 1, values, multipliers, kind == ABSOLUTE, z, quadrant)
+            note(record, (done + step + 1) // every - 1, kind == ABSOLUTE, z, quadrant)
     return whole, whole * per_step, ALL_DONE if whole == steps else NEEDS_WORDS
 
 
@@ -529,14 +497,13 @@ def locate_residual(word, low, high, residual, band):  # type: ignore[no-untyped
 
 @loop
 def run_coupled(  # type: ignore[no-untyped-def]
-    words, most, x, y, x_values, y_values, energies, differ, moves, target, scratch, other, pick_words, kind, rate, band, limit
+    words, most, x, y, energies, differ, moves, target, scratch, other, pick_words, kind, rate, band, limit
 ):
     """Coupled steps until the chains are identical. Returns as `run_swaps`; `differ` counts the cells in which they are not."""
     shape, words_of_axis, signs, starts, list_cells, list_coefficients = moves
-    form_starts, form_index, form_value, multipliers, lower, upper, table = target
-    cells, coefficients, forms, changes, change, x_line, x_sums = scratch
+    lower, upper, table = target
+    cells, coefficients, x_line, x_sums = scratch
     y_line, y_sums, residual = other
-    has_forms = form_starts.size > 0
     at, zero = np.int64(0), np.int64(0)
     for step in range(most):
         if at + pick_words + 3 > words.size:
@@ -544,11 +511,10 @@ def run_coupled(  # type: ignore[no-untyped-def]
         count = choose_move(words, at, shape, words_of_axis, signs, starts, list_cells, list_coefficients, cells, coefficients)
         if count == OPEN:
             return step, at, LEFT_OPEN
-        touched = touched_forms(count, cells, coefficients, form_starts, form_index, form_value, change, forms, changes)
         x_first, x_last = ends(count, cells, coefficients, x, lower, upper)
         y_first, y_last = ends(count, cells, coefficients, y, lower, upper)
-        n, square, x_cross = set_line(touched, forms, changes, x_values, multipliers, kind, x_line)
-        n, square, y_cross = set_line(touched, forms, changes, y_values, multipliers, kind, y_line)
+        n, square, x_cross = set_line(count, cells, coefficients, x, kind, x_line)
+        n, square, y_cross = set_line(count, cells, coefficients, y, kind, y_line)
         p_law = law_of(n, x_line, square, x_cross, energies[0], x_first, x_last, kind, rate, table, x_sums)
         q_law = law_of(n, y_line, square, y_cross, energies[1], y_first, y_last, kind, rate, table, y_sums)
         if p_law[6] == OPEN or q_law[6] == OPEN:
@@ -573,8 +539,8 @@ def run_coupled(  # type: ignore[no-untyped-def]
         energies[0] += height(t, n, x_line, square, x_cross) - height(zero, n, x_line, square, x_cross)
         energies[1] += height(s, n, y_line, square, y_cross) - height(zero, n, y_line, square, y_cross)
         at += used
-        fits = advance(t, count, cells, coefficients, touched, forms, changes, x, x_values, has_forms, limit)
-        fits &= advance(s, count, cells, coefficients, touched, forms, changes, y, y_values, has_forms, limit)
+        fits = advance(t, count, cells, coefficients, x, limit)
+        fits &= advance(s, count, cells, coefficients, y, limit)
         if not fits:
             return step + 1, at, TOO_LARGE
         if differ[0] == 0:

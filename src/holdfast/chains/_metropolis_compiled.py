@@ -18,15 +18,11 @@ WIDTH = 2.0**-32
 
 
 @loop
-def energy_of(values, multipliers, absolute):  # type: ignore[no-untyped-def]
-    """The integer energy of watched values. Absolute values come multiplied already; squares are multiplied here."""
+def energy_of(values, absolute):  # type: ignore[no-untyped-def]
+    """The integer energy of the cells' values."""
     total = np.int64(0)
-    if absolute:
-        for k in range(multipliers.size):
-            total += abs(values[k])
-    else:
-        for k in range(multipliers.size):
-            total += multipliers[k] * values[k] * values[k]
+    for k in range(values.size):
+        total += abs(values[k]) if absolute else values[k] * values[k]
     return total
 
 
@@ -47,7 +43,7 @@ def shift_to(out, values, jump, columns, rows, entries):  # type: ignore[no-unty
 
 @loop
 def within(values, lower, upper):  # type: ignore[no-untyped-def]
-    """Whether all watched values lie within their bounds."""
+    """Whether all values lie within their bounds."""
     for k in range(values.size):
         if values[k] < lower[k] or values[k] > upper[k]:
             return False
@@ -92,12 +88,12 @@ def advance(words, wanted, v, values, made, every, record, shown, watched, jumps
 
     Returns (steps done, words used, code, proposals accepted).
     """
-    columns, rows, entries, multipliers, lower, upper = watched
+    columns, rows, entries, lower, upper = watched
     direct, high, low, shift, first = jumps
     absolute, norm, bounded, rate, band, room = rule
     m, done, used, accepted = v.size, 0, 0, 0
     jump, proposed = np.empty_like(v), np.empty_like(values)
-    energy = energy_of(values, multipliers, absolute)
+    energy = energy_of(values, absolute)
     while done < wanted:
         if used + m + 1 > words.size:
             return done, used, NEEDS_WORDS, accepted
@@ -109,7 +105,7 @@ def advance(words, wanted, v, values, made, every, record, shown, watched, jumps
         if open_words > 0:
             return done, used, LEFT_OPEN, accepted
         shift_to(proposed, values, jump, columns, rows, entries)
-        after = energy_of(proposed, multipliers, absolute)
+        after = energy_of(proposed, absolute)
         verdict = -1
         if not bounded or within(proposed, lower, upper):
             verdict = verdict_of(words[used + m], energy, after, norm, rate, band)
@@ -196,12 +192,12 @@ def advance_pair(words, wanted, v, w, values_v, values_w, watched, jumps, coins,
 
     Returns (steps done, words used, code).
     """
-    columns, rows, entries, multipliers, lower, upper = watched
+    columns, rows, entries, lower, upper = watched
     absolute, norm, bounded, rate, band, room = rule
     done, used = 0, 0
     jump_v, jump_w = np.empty_like(v), np.empty_like(w)
     proposed_v, proposed_w = np.empty_like(values_v), np.empty_like(values_w)
-    energy_v, energy_w = energy_of(values_v, multipliers, absolute), energy_of(values_w, multipliers, absolute)
+    energy_v, energy_w = energy_of(values_v, absolute), energy_of(values_w, absolute)
     while done < wanted:
         cursor, code = jump_pair(words, used, v, w, jump_v, jump_w, jumps, coins, room)
         if code != ALL_DONE:
@@ -210,7 +206,7 @@ def advance_pair(words, wanted, v, w, values_v, values_w, watched, jumps, coins,
             return done, used, NEEDS_WORDS
         shift_to(proposed_v, values_v, jump_v, columns, rows, entries)
         shift_to(proposed_w, values_w, jump_w, columns, rows, entries)
-        after_v, after_w = energy_of(proposed_v, multipliers, absolute), energy_of(proposed_w, multipliers, absolute)
+        after_v, after_w = energy_of(proposed_v, absolute), energy_of(proposed_w, absolute)
         verdict_v = verdict_w = -1
         if not bounded or within(proposed_v, lower, upper):
             verdict_v = verdict_of(words[cursor], energy_v, after_v, norm, rate, band)

@@ -35,7 +35,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, limit_message
 from holdfast.chains.moves import Move
 from holdfast.chains.protocol import CoupledInfo, State, StatePair
 from holdfast.chains.words_in_steps import run_steps
@@ -168,17 +168,12 @@ class CoupledLine:
             pair, info = self.step(pair, words) if most > 0 else _met(self._check_pair(pair))
             return pair, info if most > 0 else CoupledInfo(0, info.identical)
         x, y = (np.array(state) for state in pair)
-        target = self.kernel.target
-        values = [state if target.forms is None else target.values(state) for state in (x, y)]
         energies = np.zeros(2, dtype=np.int64)
         differ = np.zeros(1, dtype=np.int64)
-        compiled = self._compiled_run(x, y, values[0], values[1], energies, differ)
+        compiled = self._compiled_run(x, y, energies, differ)
 
         def refresh() -> None:
-            for place, (state, held) in enumerate(zip((x, y), values, strict=True)):
-                if held is not state:
-                    held[:] = target.values(state)
-                energies[place] = energy_of(target, held) if target.decay.kind == "norm" else 0
+            energies[:] = [self.kernel.energy_under_root(state) for state in (x, y)]
             differ[0] = np.count_nonzero(x != y)
 
         def exact_step() -> bool:
@@ -197,14 +192,14 @@ class CoupledLine:
         return pair
 
     def _compiled_run(
-        self, x: State, y: State, x_values: State, y_values: State, energies: State, differ: State
+        self, x: State, y: State, energies: State, differ: State
     ) -> Callable[[NDArray[np.uint32], int], tuple[int, int, int]]:
         from holdfast.chains import _line_compiled as compiled
 
         kernel = self.kernel
         scratch = kernel.scratch()
-        other_line, other_sums = scratch[5].copy(), scratch[6].copy()
-        residual = np.empty(4 * scratch[6].shape[1])
+        other_line, other_sums = scratch[2].copy(), scratch[3].copy()
+        residual = np.empty(4 * scratch[3].shape[1])
         kind, rate = KINDS[kernel.target.decay.kind], kernel.target.decay.rate_double
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
@@ -213,8 +208,6 @@ class CoupledLine:
                 wanted,
                 x,
                 y,
-                x_values,
-                y_values,
                 energies,
                 differ,
                 kernel.move_arrays,

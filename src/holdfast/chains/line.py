@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.chains.target import ChainTarget, Decay, Ints
+from holdfast.chains.target import Decay
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.balls import fixed_point, precision
 from holdfast.exact.table import TableSampler
@@ -33,12 +33,11 @@ class Line:
 
     decay: Decay
     values: tuple[int, ...]
-    """f_k z for the forms that the direction changes."""
+    """z_i for the cells that the direction changes."""
     steps: tuple[int, ...]
-    """f_k u, none zero."""
-    multipliers: tuple[int, ...]
+    """u_i, none zero."""
     constant: int
-    """Energy of the other forms: matters under a root only."""
+    """Energy of the other cells: matters under a root only."""
     first: int | None = None
     last: int | None = None
 
@@ -47,11 +46,8 @@ class Line:
             raise InvalidParameter("A line ends before it begins: its table lies outside the target's bounds. Start within them.")
 
     def energy(self, t: int) -> int:
-        if self.decay.kind == "absolute":
-            moving = sum(m * abs(v + t * s) for m, v, s in zip(self.multipliers, self.values, self.steps, strict=True))
-        else:
-            moving = sum(m * (v + t * s) ** 2 for m, v, s in zip(self.multipliers, self.values, self.steps, strict=True))
-        return moving + self.constant
+        moved = [v + t * s for v, s in zip(self.values, self.steps, strict=True)]
+        return self.constant + sum(map(abs, moved) if self.decay.kind == "absolute" else (v * v for v in moved))
 
     def mode(self) -> int:
         """The smallest t of least energy."""
@@ -114,12 +110,6 @@ class Line:
 def draw_point(law: WeightSource, words: Words) -> int:
     """One draw of an integer law by inverse distribution function: one word, and extra bits of that word where it leaves it open."""
     return int(TableSampler(law).draw(1, words)[0])
-
-
-def energy_of(target: ChainTarget, values: Ints) -> int:
-    """E from the forms' values, which are small enough for 64 bits."""
-    parts = abs(values) if target.decay.kind == "absolute" else values * values
-    return int((parts if target.multipliers is None else parts * target.multipliers).sum())
 
 
 def limit_message(limit: int) -> str:

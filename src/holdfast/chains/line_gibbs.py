@@ -31,20 +31,17 @@ from numpy.typing import NDArray
 
 from holdfast.chains import line as line_module
 from holdfast.chains.coupled_line import CoupledLine
-from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, energy_of, limit_message
+from holdfast.chains.line import KINDS, TOO_LARGE, Line, draw_point, limit_message
 from holdfast.chains.moves import ONE_WORD_CHOICES, ListedMoves, Move, Moves, Swaps
 from holdfast.chains.protocol import Info, State
 from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Ints
 from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact.predicates import BAND
-from holdfast.lattices import algebra
 from holdfast.randomness import Words
 
 LEAST_RATE, LARGEST_RATE = 2.0**-40, 2.0**500
 """Between them 1 / rate, a rate times an energy and the size of every table are doubles of ordinary size."""
-LEAST_LIMIT = 1 << 16
-"""A target whose energies leave less room than this for the cells is refused."""
 POWERS = 1 << 18
 """Entries at most of the fast loops' table of powers."""
 WINDOW = 1 << 18
@@ -58,8 +55,7 @@ class LineGibbs:
     """Exact one-dimensional conditionals along moves.
 
     Law:         leaves the target unchanged, on the lattice that the moves generate (within bounds: on what they connect, see moves.py).
-    Given:       moves over the target's cells, each of which changes some form of the target (checked). That they generate the lattice
-                 meant is for `moves.check_generates`, or for the constructors there.
+    Given:       moves over the target's cells. That they generate the lattice meant is for `moves_for`.
     Guarantees:  `run` equals repeated `step` on the same words; the state is z itself.
     Reference:   [theory T22].
     """
@@ -76,17 +72,8 @@ class LineGibbs:
             raise RequestTooLarge("The target's rate is too far from one for the loops' doubles. Use an epsilon of ordinary size.")
         if self.moves.cells != self.target.cells:
             raise InvalidParameter(f"The moves have {self.moves.cells} cells, the target {self.target.cells}. They must be the same.")
-        if self.target.forms is not None and not self._sees_every_move():
-            raise InvalidParameter("Some move changes no form of the target, so that its law has no end there. Add forms.")
-        if self.limit < LEAST_LIMIT:
-            raise RequestTooLarge("The target's forms and multipliers are too large for energies in 64-bit integers. Use smaller ones.")
         if isinstance(self.moves, ListedMoves) and int(abs(self.moves.vectors).max()) > self.limit >> 8:
             raise RequestTooLarge("The entries of the moves are too large for energies in 64-bit integers. Use a reduced basis.")
-
-    def _sees_every_move(self) -> bool:
-        """Whether the forms tell all points of the lattice apart."""
-        images = self.target.forms @ self.moves.matrix().T
-        return algebra.rank(images) == self.moves.dimension
 
     @property
     def name(self) -> str:
@@ -99,16 +86,8 @@ class LineGibbs:
     @cached_property
     def limit(self) -> int:
         """Cells stay below this in absolute value, so that energies fit 64-bit integers with room to spare."""
-        target = self.target
-        if target.forms is None and target.multipliers is None:
-            reach = multiplied = target.cells
-        else:
-            rows = [1] * target.cells if target.forms is None else [int(r) for r in abs(target.forms).sum(axis=1)]
-            reach = sum(target.multiplier(k) * row for k, row in enumerate(rows))
-            multiplied = sum(target.multiplier(k) * row * row for k, row in enumerate(rows))
-        if target.decay.kind == "absolute":
-            return min(LARGEST_ENTRY, (1 << 60) // max(reach, 1))
-        return min(LARGEST_ENTRY, math.isqrt((1 << 58) // max(multiplied, 1)))
+        cells = max(self.target.cells, 1)
+        return min(LARGEST_ENTRY, (1 << 60) // cells if self.target.decay.kind == "absolute" else math.isqrt((1 << 58) // cells))
 
     def start(self, words: Words) -> State:
         """All zeros; no words are read."""
@@ -125,20 +104,13 @@ class LineGibbs:
 
     def line(self, state: State, move: Move) -> Line:
         """The law of t in state + t move."""
-        target = self.target
-        if target.forms is None:
-            forms, steps = move.cells, move.coefficients
-            values = state[forms]
-        else:
-            every = target.forms[:, move.cells] @ move.coefficients
-            forms = np.flatnonzero(every)
-            steps, values = every[forms], target.forms[forms] @ state
-        pairs = [(target.multiplier(int(k)), int(v)) for k, v in zip(forms, values, strict=True)]
-        constant = energy_of(target, target.values(state)) - sum(m * v * v for m, v in pairs) if target.decay.kind == "norm" else 0
-        first, last = self._ends(state, move)
-        return Line(
-            target.decay, tuple(v for _, v in pairs), tuple(int(s) for s in steps), tuple(m for m, _ in pairs), constant, first, last
-        )
+        values = state[move.cells].tolist()
+        constant = self.energy_under_root(state) - sum(v * v for v in values) if self.target.decay.kind == "norm" else 0
+        return Line(self.target.decay, tuple(values), tuple(move.coefficients.tolist()), constant, *self._ends(state, move))
+
+    def energy_under_root(self, state: State) -> int:
+        """E(z) where the weights need all of it; else 0."""
+        return self.target.energy(state) if self.target.decay.kind == "norm" else 0
 
     def _ends(self, state: State, move: Move) -> tuple[int | None, int | None]:
         lows: list[int] = []
@@ -165,7 +137,7 @@ class LineGibbs:
 
     @property
     def step_nanoseconds(self) -> int:
-        return 10_000 + 50 * self.target.terms if self.target.decay.kind == "norm" else 2_000
+        return 10_000 + 50 * self.target.cells if self.target.decay.kind == "norm" else 2_000
 
     def run(self, state: State, steps: int, words: Words) -> tuple[State, Info]:
         self.check_state(state)
@@ -189,10 +161,9 @@ class LineGibbs:
 
     def _run(self, z: State, steps: int, words: Words, record: NDArray[np.int64], every: int) -> None:
         """Changes z in place."""
-        values = z if self.target.forms is None else self.target.values(z)
-        energy = np.zeros(1, dtype=np.int64)
+        energy = np.array([self.energy_under_root(z)], dtype=np.int64)
         done = 0
-        compiled = self.compiled_run(z, values, energy, record, every)
+        compiled = self.compiled_run(z, energy, record, every)
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             nonlocal done
@@ -205,15 +176,12 @@ class LineGibbs:
         def exact_step() -> bool:
             nonlocal done
             z[:] = self.step(z, words)[0]
-            if values is not z:
-                values[:] = self.target.values(z)
-            energy[0] = energy_of(self.target, values) if self.target.decay.kind == "norm" else 0
+            energy[0] = self.energy_under_root(z)
             done += 1
             if every and done % every == 0:
-                record[done // every - 1] = energy_of(self.target, values), z[0], z[self.quadrant].sum()
+                record[done // every - 1] = self.target.energy(z), z[0], z[self.quadrant].sum()
             return False
 
-        energy[0] = energy_of(self.target, values) if self.target.decay.kind == "norm" else 0
         run_steps(loop, exact_step, steps, words)
         self.check_state(z)
 
@@ -229,7 +197,7 @@ class LineGibbs:
             raise InvalidParameter("The state lies outside the target's bounds. Start from a state within them.")
 
     def compiled_run(
-        self, z: State, values: Ints, energy: Ints, record: NDArray[np.int64], every: int
+        self, z: State, energy: Ints, record: NDArray[np.int64], every: int
     ) -> Callable[[NDArray[np.uint32], int, int], tuple[int, int, int]]:
         from holdfast.chains import _line_compiled as compiled
 
@@ -251,7 +219,6 @@ class LineGibbs:
             chunk,
             wanted,
             z,
-            values,
             energy,
             self.move_arrays,
             self.target_arrays,
@@ -271,7 +238,7 @@ class LineGibbs:
     def is_fast(self) -> bool:
         """Whether the law of t has the closed form of the fast loops."""
         target, moves = self.target, self.moves
-        plain = target.decay.kind == "absolute" and target.forms is target.multipliers is target.lower is target.upper is None
+        plain = target.decay.kind == "absolute" and target.lower is target.upper is None
         if not plain or not isinstance(moves, Swaps) or 50 / target.decay.rate_double > POWERS - 32:
             return False
         return len(moves.shape) == 1 or (len(moves.shape) == 2 and moves.signs is None)
@@ -298,27 +265,19 @@ class LineGibbs:
 
     @cached_property
     def target_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The target as the compiled loops read it: forms by columns, multipliers, bounds (all empty where there are none), weights."""
+        """The target as the compiled loops read it: bounds (empty where there are none), weights."""
         target, rate = self.target, self.target.decay.rate_double
-        starts = index = value = _NONE
-        if target.forms is not None:
-            columns, index = (part.astype(np.int64) for part in np.nonzero(target.forms.T))
-            starts = np.searchsorted(columns, np.arange(target.cells + 1)).astype(np.int64)
-            value = target.forms[index, columns]
-        optional = [_NONE if part is None else part.copy() for part in (target.multipliers, target.lower, target.upper)]
+        lower, upper = (_NONE if part is None else part.copy() for part in (target.lower, target.upper))
         table = np.exp(-rate * np.arange(0 if target.decay.kind == "norm" else min(TABLE, math.ceil(45 / rate))))
-        return starts, index, value, *optional, table
+        return lower, upper, table
 
     def scratch(self) -> tuple[NDArray[Any], ...]:
-        """Room for one compiled run: a move, the forms it changes, the line, and the window of sums."""
-        target, moves = self.target, self.moves
+        """Room for one compiled run: a move, the line, and the window of sums."""
+        moves = self.moves
         entries = 1 << len(moves.shape) if isinstance(moves, Swaps) else int(np.diff(self.move_arrays[3]).max())
-        per_cell = 1 if target.forms is None else max(1, int((target.forms != 0).sum(axis=0).max()))
-        touched = entries * per_cell
-        cells, coefficients, forms, steps = (np.zeros(n, dtype=np.int64) for n in (entries, entries, touched, touched))
-        change = np.zeros(target.terms if target.forms is not None else 0, dtype=np.int64)
-        window = int(min(WINDOW, 4096 + 64 / target.decay.rate_double))
-        return cells, coefficients, forms, steps, change, np.zeros((3, touched), dtype=np.int64), np.empty((2, window))
+        cells, coefficients = np.zeros((2, entries), dtype=np.int64)
+        window = int(min(WINDOW, 4096 + 64 / self.target.decay.rate_double))
+        return cells, coefficients, np.zeros((2, entries), dtype=np.int64), np.empty((2, window))
 
     @cached_property
     def quadrant(self) -> Ints:

@@ -103,7 +103,7 @@ class CoupledMetropolis:
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             made, used, code = compiled.advance_pair(
-                chunk, wanted, v, w, kernel.matrix @ v, kernel.matrix @ w, kernel.watched_forms, kernel.table, self.coins, kernel.rule
+                chunk, wanted, v, w, kernel.basis @ v, kernel.basis @ w, kernel.watched, kernel.table, self.coins, kernel.rule
             )
             return int(made), int(used), int(code)
 
@@ -156,16 +156,11 @@ class RationalJumps:
 
 
 class Watched(NamedTuple):
-    """The linear forms that decide a step, as functions of the coordinates: those of the energy, and cells with bounds.
-
-    Their values are the product of a matrix with v; its nonzero entries are listed column by column.
-    """
+    """The cells as functions of the coordinates: nonzero entries of the basis, column by column. And bounds of the cells."""
 
     columns: Ints
     rows: Ints
     entries: Ints
-    multipliers: Ints
-    """Multipliers of the first forms, those of the energy; the rest are for its bounds. For absolute values the entries hold them."""
     lower: Ints
     upper: Ints
 
@@ -230,20 +225,8 @@ class Metropolis:
         if self.rule.room < max(LEAST_ROOM, 4 * abs(self.sampler.first)):
             raise RequestTooLarge(
                 f"Energies of this target could leave 64-bit integers: coordinates would have to stay within {self.rule.room}. "
-                "Use forms, multipliers or a basis with smaller entries."
+                "Use a basis with smaller entries."
             )
-        if not self._has_a_law():
-            raise InvalidParameter(
-                f"The target's forms have a rank below {self.dimension} on the basis, and not every cell has a lower and an upper bound: "
-                "the weights do not add up to a finite number. Add forms, or bounds on both sides."
-            )
-
-    def _has_a_law(self) -> bool:
-        """Whether the weights have a finite sum for certain: within bounds on both sides, or where every direction raises the energy."""
-        target = self.target
-        if target.forms is None or (target.lower is not None and target.upper is not None):
-            return True
-        return len(target.forms) >= self.dimension and algebra.rank(target.values(self.basis)) == self.dimension
 
     @classmethod
     def of_shape(cls, target: ChainTarget, shape: Shape, jump_rate: Exact = 1) -> Metropolis:
@@ -319,7 +302,7 @@ class Metropolis:
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             nonlocal made, accepted
             done, used, code, taken = compiled.advance(
-                chunk, wanted, v, self.matrix @ v, made, every, record, self.trace_rows, self.watched_forms, self.table, self.rule
+                chunk, wanted, v, self.basis @ v, made, every, record, self.trace_rows, self.watched, self.table, self.rule
             )
             made, accepted = made + int(done), accepted + int(taken)
             return int(done), int(used), int(code)
@@ -384,36 +367,11 @@ class Metropolis:
         return Jumps(np.append(direct, np.int32(len(sampler.high) - 1)), sampler.high, sampler.low, shift, sampler.first)
 
     @cached_property
-    def _watched_parts(self) -> tuple[Ints, Watched]:
-        target, far = self.target, LARGEST_ENERGY
-        _check_products(target, self.basis)
-        matrix = target.values(self.basis)
-        multipliers = np.array([target.multiplier(k) for k in range(target.terms)], dtype=np.int64)
-        if target.decay.kind == "absolute":
-            matrix = multipliers[:, None] * matrix
-        lower, upper = [-far] * len(matrix), [far] * len(matrix)
-        if self.is_bounded:
-            rows = [tuple(row) for row in matrix.tolist()]
-            place = {row: k for k, row in enumerate(rows)}
-            for i, row in enumerate(map(tuple, self.basis.tolist())):
-                k = place.setdefault(row, len(rows))
-                if k == len(rows):
-                    rows, lower, upper = [*rows, row], [*lower, -far], [*upper, far]
-                lower[k] = max(lower[k], -far if target.lower is None else int(target.lower[i]))
-                upper[k] = min(upper[k], far if target.upper is None else int(target.upper[i]))
-            matrix = np.array(rows, dtype=np.int64)
-        columns, places = (indices.astype(np.int64) for indices in np.nonzero(matrix.T))
-        bounds = (np.array(bound, dtype=np.int64) for bound in (lower, upper))
-        return matrix, Watched(columns, places, np.ascontiguousarray(matrix[places, columns]), multipliers, *bounds)
-
-    @property
-    def watched_forms(self) -> Watched:
-        return self._watched_parts[1]
-
-    @property
-    def matrix(self) -> Ints:
-        """Values of the watched forms = matrix times coordinates."""
-        return self._watched_parts[0]
+    def watched(self) -> Watched:
+        columns, rows = (indices.astype(np.int64) for indices in np.nonzero(self.basis.T))
+        bounds = ((self.target.lower, -LARGEST_ENERGY), (self.target.upper, LARGEST_ENERGY))
+        lower, upper = (np.full(self.target.cells, far) if bound is None else bound.copy() for bound, far in bounds)
+        return Watched(columns, rows, self.basis[rows, columns], lower, upper)
 
     @cached_property
     def trace_rows(self) -> Ints:
@@ -425,14 +383,12 @@ class Metropolis:
     @cached_property
     def rule(self) -> Rule:
         decay = self.target.decay
-        reach = [sum(map(abs, row)) for row in self.matrix.tolist()]
-        linear = max(reach + [sum(map(abs, row)) for row in (*self.basis.tolist(), *self.trace_rows.tolist())])
-        room = min(LARGEST_ENTRY - 1, LARGEST_ENERGY // max(1, linear))
-        multipliers = self.watched_forms.multipliers.tolist()
+        reach = [sum(map(abs, row)) for row in self.basis.tolist()]
         if decay.kind == "absolute":
-            room = min(room, LARGEST_ENERGY // max(1, sum(reach[: len(multipliers)])))
+            room = LARGEST_ENERGY // max(1, sum(reach))
         else:
-            room = min(room, math.isqrt(LARGEST_ENERGY // max(1, sum(m * r * r for m, r in zip(multipliers, reach, strict=False)))))
+            room = math.isqrt(LARGEST_ENERGY // max(1, sum(r * r for r in reach)))
+        room = min(LARGEST_ENTRY - 1, room)
         return Rule(decay.kind == "absolute", decay.kind == "norm", self.is_bounded, decay.rate_double, self.band, room)
 
 
@@ -454,12 +410,3 @@ def _checked_basis(basis: Any, cells: int) -> Ints:
     out = columns.astype(np.int64)
     out.flags.writeable = False
     return out
-
-
-def _check_products(target: ChainTarget, basis: Ints) -> None:
-    """Refuse what `_watched` would compute beyond 64 bits."""
-    largest = int(np.abs(basis).max())
-    widest = 1 if target.forms is None else max((sum(map(abs, row)) for row in target.forms.tolist()), default=0)
-    multiplier = 1 if target.multipliers is None else int(target.multipliers.max(initial=1))
-    if max(widest * multiplier, len(basis)) * largest >= LARGEST_ENERGY:
-        raise RequestTooLarge("The target's forms times the basis would leave 64-bit integers. Use smaller entries.")

@@ -1,12 +1,12 @@
 """What a chain aims at: a law on the lattice whose weights are a decreasing function of an integer energy.
 
-Legend: f_1 .. f_K are integer linear forms of the cells, m_1 .. m_K positive integers. The energy of a table z is the integer
+Legend: the energy of a table z is the integer
 
-    E(z) = sum_k m_k |f_k z|        kind "absolute"
-    E(z) = sum_k m_k (f_k z)^2      kinds "squares" and "norm"
+    E(z) = sum_i |z_i|      kind "absolute"
+    E(z) = sum_i z_i^2      kinds "squares" and "norm"
 
-and its weight exp(-rate E(z)), or exp(-rate sqrt(E(z))) for "norm". Rational factors of the forms go into the rate. So every comparison of
-two weights starts from two exact integers, and the exponent's only real number is, at most, a square root.
+and its weight exp(-rate E(z)), or exp(-rate sqrt(E(z))) for "norm". So every comparison of two weights starts from two exact integers, and
+the exponent's only real number is, at most, a square root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Ints: TypeAlias = NDArray[np.int64]
 EnergyKind: TypeAlias = Literal["absolute", "squares", "norm"]
 
 LARGEST_ENTRY = 1 << 31
-"""Entries of forms, moves and states stay below this, so that one product fits 64 bits."""
+"""Entries of moves and states stay below this, so that one product fits 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +78,21 @@ class Decay:
 class ChainTarget:
     """Law:   P[z] proportional to the weight of E(z), for z in a lattice (which the moves of a kernel span) with lower <= z <= upper.
 
-    Given:  forms as rows over the cells, None for the cells themselves (large tables never have a matrix); multipliers positive, None for
-            all ones; bounds hold zero, where chains start. Only public facts.
+    Given:  bounds hold zero, where chains start. Only public facts.
     """
 
     decay: Decay
     cells: int
-    forms: Ints | None = None
-    multipliers: Ints | None = None
     lower: Ints | None = None
     upper: Ints | None = None
 
     def __post_init__(self) -> None:
-        for name, dimensions in (("forms", 2), ("multipliers", 1), ("lower", 1), ("upper", 1)):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, read_integers(getattr(self, name), dimensions, name))
-        if self.forms is not None and self.forms.shape[1] != self.cells:
-            raise InvalidParameter(f"A form needs one coefficient for each of the {self.cells} cells. Got {self.forms.shape[1]}.")
-        if self.multipliers is not None and (len(self.multipliers) != self.terms or (self.multipliers < 1).any()):
-            raise InvalidParameter(f"A target needs one positive multiplier for each of its {self.terms} forms.")
-        for name, bound, sign in (("lower", self.lower, 1), ("upper", self.upper, -1)):
-            if bound is not None and (len(bound) != self.cells or (sign * bound > 0).any()):
+        for name, sign in (("lower", 1), ("upper", -1)):
+            if getattr(self, name) is None:
+                continue
+            bound = _read_bound(getattr(self, name), name)
+            object.__setattr__(self, name, bound)
+            if len(bound) != self.cells or (sign * bound > 0).any():
                 raise InvalidParameter(f"{name} needs one bound for each of the {self.cells} cells, and zero must lie within the bounds.")
 
     @classmethod
@@ -115,34 +109,19 @@ class ChainTarget:
         """The same law given lower <= z <= upper."""
         return replace(self, lower=None if lower is None else np.asarray(lower), upper=None if upper is None else np.asarray(upper))
 
-    @property
-    def terms(self) -> int:
-        """Number of forms."""
-        return self.cells if self.forms is None else len(self.forms)
-
-    def values(self, z: Ints) -> Ints:
-        """f_k z for every form; of a move, by how much each form changes."""
-        return z if self.forms is None else self.forms @ z
-
-    def multiplier(self, k: int) -> int:
-        return 1 if self.multipliers is None else int(self.multipliers[k])
-
     def energy(self, z: Ints) -> int:
-        """E(z)."""
-        values = enumerate(self.values(z).tolist())
-        if self.decay.kind == "absolute":
-            return sum(self.multiplier(k) * abs(v) for k, v in values)
-        return sum(self.multiplier(k) * v * v for k, v in values)
+        """E(z), for a state of a kernel: those are small enough for 64 bits."""
+        return int((abs(z) if self.decay.kind == "absolute" else z * z).sum())
 
     def allows(self, z: Ints) -> bool:
         """Whether z lies within the bounds."""
         return (self.lower is None or bool((z >= self.lower).all())) and (self.upper is None or bool((z <= self.upper).all()))
 
 
-def read_integers(values: ArrayLike, dimensions: int, name: str) -> Ints:
+def _read_bound(values: ArrayLike, name: str) -> Ints:
     array = np.asarray(values)
-    if array.ndim != dimensions or array.dtype.kind not in "iu":
-        raise InvalidParameter(f"{name} must be whole numbers in {dimensions} dimension{'s' if dimensions > 1 else ''}. Got {array.dtype}.")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} must be whole numbers in 1 dimension. Got {array.dtype}.")
     if array.size and max(-int(array.min()), int(array.max())) >= LARGEST_ENTRY:
         raise InvalidParameter(f"{name} must stay below 2^31 in absolute value.")
     out = np.array(array, dtype=np.int64, order="C")  # a copy: the caller's array stays free to change, and this one does not

@@ -125,16 +125,16 @@ class NarrowLineGibbs(LineGibbs):
     def is_short(self) -> bool:
         """Whether every point of a line is summed: absolute values of cells, listed moves of +1 and -1, narrow bounds below or above."""
         target, moves = self.target, self.moves
-        plain = target.decay.kind == "absolute" and target.forms is None and target.multipliers is None
+        plain = target.decay.kind == "absolute"
         if not plain or not isinstance(moves, ListedMoves) or abs(moves.vectors).max() > 1 or 64 / target.decay.rate_double > TABLE:
             return False
         return any(bound is not None and int(abs(bound).max()) <= SHORT // 8 for bound in (target.lower, target.upper))
 
     def compiled_run(
-        self, z: State, values: Ints, energy: Ints, record: NDArray[np.int64], every: int
+        self, z: State, energy: Ints, record: NDArray[np.int64], every: int
     ) -> Callable[[NDArray[np.uint32], int, int], tuple[int, int, int]]:
         if not self.is_short:
-            return super().compiled_run(z, values, energy, record, every)
+            return super().compiled_run(z, energy, record, every)
         from holdfast.research.chains import _bounded_line_compiled as short
 
         rate = self.target.decay.rate_double

@@ -1,19 +1,16 @@
-"""Chains on a whole lattice, along given moves or the basis of the paper, and targets with forms of their own: no release draws so."""
+"""Chains on a whole lattice, along given moves or the basis of the paper: no release draws so."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import ListedMoves, Moves
-from holdfast.chains.target import LARGEST_ENTRY, ChainTarget, Decay, EnergyKind, read_integers
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import InvalidParameter, NothingLeft, UnreachableLattice
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattices import Lattice, algebra
@@ -76,17 +73,3 @@ def metropolis_on(target: ChainTarget, lattice: Lattice, jump_rate: Exact = 1) -
         return Metropolis(target, np.zeros((lattice.cells, 0), dtype=np.int64))  # refused there
     columns = algebra.to_numpy(lattice.smith().V)[:, lattice.cells - lattice.dimension :]
     return Metropolis(target, columns, positive_fraction(jump_rate, "jump_rate"))
-
-
-def target_of_forms(kind: EnergyKind, forms: ArrayLike, weights: Sequence[Exact]) -> ChainTarget:
-    """exp(-sum_k w_k |f_k z|), exp(-sum_k w_k (f_k z)^2), or exp(-sqrt(sum_k w_k (f_k z)^2)), rational weights w_k > 0."""
-    rows = read_integers(forms, 2, "forms")
-    exact = [positive_fraction(w, "weights") for w in weights]
-    scale = Fraction(math.gcd(*(w.numerator for w in exact)), math.lcm(*(w.denominator for w in exact)))
-    rate, factor = scale, 1
-    if kind == "norm":  # sqrt(scale) need not be rational: sqrt(p/q) = (1/q) sqrt(p q), and p q goes into the multipliers
-        rate, factor = Fraction(1, scale.denominator), scale.numerator * scale.denominator
-    multipliers = [int(w / scale) * factor for w in exact]
-    if max(multipliers, default=0) >= LARGEST_ENTRY:
-        raise InvalidParameter("The weights are no multiples below 2^31 of one fraction. Use weights with fewer digits.")
-    return ChainTarget(Decay(kind, rate), rows.shape[1], rows, np.array(multipliers, dtype=np.int64))
