@@ -32,7 +32,9 @@ from benchmarks import (
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.report import NOT_RUN, Bar, Report, Row, Table, verdict
 from benchmarks.timing import best_of, fresh_interpreter
-from holdfast.chains import ChainTarget, LineGibbs, Swaps
+from holdfast.chains.line_gibbs import LineGibbs
+from holdfast.chains.moves import Swaps
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import NoExactSampler
 from holdfast.invariants import margin
 from holdfast.lattices import lattice as lattice_of

@@ -14,9 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.chains.moves import ListedMoves, Swaps
 from holdfast.chains.protocol import StatePair
 from holdfast.chains.target import ChainTarget
 from holdfast.lattices import algebra
+from holdfast.research.chains.lattices import generating_rows
 
 from .transitions import joint_transitions, transitions
 
@@ -26,10 +28,10 @@ Point: TypeAlias = tuple[int, ...]
 def enumerate_fibre(moves_or_basis: Any, lower: ArrayLike, upper: ArrayLike) -> list[Point]:
     """All integer combinations z of the moves with lower <= z <= upper, in lexicographic order.
 
-    Moves are the ROWS of an array or a list of rows, or anything with a method `matrix()` that gives such an array; a basis given as
-    columns has to be transposed. Whether the kernel's steps connect these points is another question: see `check_stationary`.
+    Moves are the ROWS of an array or a list of rows, or moves of a kernel; a basis given as columns has to be transposed. Whether the
+    kernel's steps connect these points is another question: see `check_stationary`.
     """
-    rows = moves_or_basis.matrix() if hasattr(moves_or_basis, "matrix") else np.asarray(moves_or_basis)
+    rows = generating_rows(moves_or_basis) if isinstance(moves_or_basis, Swaps | ListedMoves) else moves_or_basis
     hermite = algebra.as_matrix(np.asarray(rows)).hnf().tolist()
     echelon = [[int(entry) for entry in row] for row in hermite if any(row)]
     pivots = [next(i for i, entry in enumerate(row) if entry) for row in echelon]

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import combinations, product
+
+import numpy as np
+
 from holdfast.chains.line import Line
+from holdfast.chains.moves import ListedMoves, Move, Moves
 from holdfast.chains.target import ChainTarget, Ints
+
+
+def dense(move: Move, cells: int) -> Ints:
+    """The move as one number for each cell."""
+    out = np.zeros(cells, dtype=np.int64)
+    out[move.cells] = move.coefficients
+    return out
+
+
+def every_move(moves: Moves) -> list[Move]:
+    """Every direction once: all are equally likely."""
+    if isinstance(moves, ListedMoves):
+        vectors = list(moves.vectors)
+    else:
+        axes = [[eye[i] - eye[j] for i, j in combinations(range(len(eye)), 2)] for eye in (np.eye(n, dtype=np.int64) for n in moves.shape)]
+        signs = 1 if moves.signs is None else moves.signs
+        vectors = [reduce(np.kron, parts) * signs for parts in product(*axes)]
+    return [Move(np.flatnonzero(vector), vector[np.flatnonzero(vector)]) for vector in vectors]
 
 
 def line_through(target: ChainTarget, z: Ints, move: Ints) -> Line:

@@ -25,7 +25,7 @@ from holdfast.randomness import NoiseKey
 from holdfast.randomness.words import Words
 from holdfast.research.chains.lattices import line_gibbs_on
 from holdfast.testing import ListedWords, all_words, check_fit_categories, chi_square_p_value
-from tests.chains.lines import line_through
+from tests.chains.lines import dense, every_move, line_through
 
 from .fibres import check_stationary, enumerate_fibre
 from .test_moves import VENN
@@ -173,7 +173,7 @@ def middle_of_pick(kernel: LineGibbs) -> list[int]:
     """Words that pick the same move, far from any border."""
     if isinstance(kernel.moves, ListedMoves):
         return [(1 << 31) // len(kernel.moves.vectors)]
-    sizes = [s for n in kernel.moves.shape for s in ([n * (n - 1)] if n <= 128 else [n, n - 1])]  # type: ignore[attr-defined]
+    sizes = [s for n in kernel.moves.shape for s in ([n * (n - 1)] if n <= 128 else [n, n - 1])]
     return [((2 * (s // 2) + 1) << 31) // s for s in sizes]
 
 
@@ -204,7 +204,7 @@ def test_words_on_both_sides_of_every_border_of_two_moves(name: str) -> None:
     state, _ = kernel.run(kernel.start(words), 20, words)
     picks = middle_of_pick(kernel)
     padding = np.zeros(CHUNK_WORDS, dtype=np.uint32)
-    choices = len(kernel.moves.vectors) if isinstance(kernel.moves, ListedMoves) else kernel.moves.shape[-1]  # type: ignore[attr-defined]
+    choices = len(kernel.moves.vectors) if isinstance(kernel.moves, ListedMoves) else kernel.moves.shape[-1]
     if isinstance(kernel.moves, Swaps):
         choices = choices * (choices - 1) if choices <= 128 else choices - 1
     for border in range(1, choices, max(1, choices // 10)):
@@ -240,23 +240,23 @@ def test_the_sparse_line_is_the_line_through_the_table(name: str) -> None:
     kernel = KERNELS[name]
     words = words_of(name)
     state, _ = kernel.run(kernel.start(words), 30, words)
-    for _, move in zip(range(5), kernel.moves.all(), strict=False):
-        ours, plain = kernel.line(state, move), line_through(kernel.target, state, move.dense(kernel.target.cells))
+    for _, move in zip(range(5), every_move(kernel.moves), strict=False):
+        ours, plain = kernel.line(state, move), line_through(kernel.target, state, dense(move, kernel.target.cells))
         assert (ours.first, ours.last) == (plain.first, plain.last)
         assert [ours.energy(t) for t in range(-5, 6)] == [plain.energy(t) for t in range(-5, 6)]
 
 
 def one_step_law(kernel: LineGibbs, state: State) -> dict[tuple[int, ...], float]:
     """In doubles, for targets that have no fractions; within bounds."""
-    moves = list(kernel.moves.all())
+    moves = every_move(kernel.moves)
     law: dict[tuple[int, ...], float] = {}
     for move in moves:
         line = kernel.line(state, move)
         points = range(line.first or 0, (line.last or 0) + 1)
-        energy = {t: kernel.target.energy(state + t * move.dense(kernel.target.cells)) for t in points}
+        energy = {t: kernel.target.energy(state + t * dense(move, kernel.target.cells)) for t in points}
         raw = {t: math.exp(-float(kernel.target.decay.rate) * math.sqrt(e)) for t, e in energy.items()}
         for t, w in raw.items():
-            after = tuple((state + t * move.dense(kernel.target.cells)).tolist())
+            after = tuple((state + t * dense(move, kernel.target.cells)).tolist())
             law[after] = law.get(after, 0.0) + w / sum(raw.values()) / len(moves)
     return law
 
@@ -454,7 +454,7 @@ def test_cells_that_leave_the_limit_are_refused_at_that_very_step() -> None:
     moves = Swaps((2, 2))
     kernel = LineGibbs(ChainTarget.laplace(4, "1/8"), moves)
     picks = [1 << 31] * moves.words_per_pick
-    u = moves.pick(ListedWords(picks)).dense(4)
+    u = dense(moves.pick(ListedWords(picks)), 4)
     # cell 0 at the edge, the other breakpoints together 6 steps further out: t takes the three cells to about zero
     state = -6 * u[0] * u
     state[0] = kernel.limit - 1
@@ -471,7 +471,7 @@ def test_cells_that_leave_the_limit_are_refused_at_that_very_step() -> None:
 
 def test_moves_far_beyond_the_limit_are_refused_before_they_are_made() -> None:
     kernel = LineGibbs(ChainTarget.laplace(2, 1), ListedMoves(np.array([[1 << 22, -(1 << 22)]])))
-    move = next(iter(kernel.moves.all()))
+    move = every_move(kernel.moves)[0]
     for t in (1 << 42, 1 << 70, -(1 << 42)):  # 2^42 2^22 is 0 in 64 bits
         with pytest.raises(RequestTooLarge, match="less noise"):
             kernel.move_state(np.zeros(2, dtype=np.int64), move, t)
@@ -484,9 +484,9 @@ def test_the_compiled_ends_are_those_of_the_line(name: str) -> None:
     target = kernel.target
     lower, upper = kernel.target_arrays[:2]
     for state in stepped(kernel, 40, words_of("ends " + name)):
-        for _, move in zip(range(12), kernel.moves.all(), strict=False):
+        for _, move in zip(range(12), every_move(kernel.moves), strict=False):
             found = compiled.ends(len(move.cells), move.cells, move.coefficients, state, lower, upper)
-            allowed = [t for t in range(-30, 31) if target.allows(state + t * move.dense(target.cells))]
+            allowed = [t for t in range(-30, 31) if target.allows(state + t * dense(move, target.cells))]
             assert (max(found[0], -30), min(found[1], 30)) == (allowed[0], allowed[-1])
             line = kernel.line(state, move)
             assert (line.first in (None, found[0]), line.last in (None, found[1])) == (True, True)

@@ -10,15 +10,16 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from holdfast.chains import ChainTarget
 from holdfast.chains import moves as moves_module
 from holdfast.chains.moves import ListedMoves, Move, Swaps, moves_for
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.lattices import algebra
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum, Pinned
-from holdfast.research.chains.lattices import check_generates, format_move, line_gibbs_on
+from holdfast.research.chains.lattices import check_generates, format_move, generating_rows, line_gibbs_on
 from holdfast.testing import ListedWords
+from tests.chains.lines import dense, every_move
 
 VENN = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
 """The seven regions of three overlapping sets."""
@@ -35,27 +36,27 @@ def grid_rows(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def key(move: Move, cells: int) -> tuple[int, ...]:
-    dense = move.dense(cells)
-    return tuple((dense * np.sign(dense[np.flatnonzero(dense)[0]])).tolist())
+    vector = dense(move, cells)
+    return tuple((vector * np.sign(vector[np.flatnonzero(vector)[0]])).tolist())
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 3), (2, 2)])
 def test_swaps_are_all_different_keep_every_sum_and_generate_the_lattice(shape: tuple[int, ...]) -> None:
     swaps = Swaps(shape)
-    every = [move.dense(swaps.cells) for move in swaps.all()]
+    every = [dense(move, swaps.cells) for move in every_move(swaps)]
     assert len({tuple(v) for v in every}) == len(every) == prod(comb(n, 2) for n in shape)
     rows = grid_rows(shape)
     assert not (rows @ np.array(every).T).any()
-    assert algebra.same_lattice(np.array(every).T, swaps.matrix().T)
+    assert algebra.same_lattice(np.array(every).T, generating_rows(swaps).T)
     check_generates(swaps, rows)
     check_generates(ListedMoves(np.array(every)), rows)
-    assert swaps.dimension == len(swaps.matrix()) == algebra.rank(np.array(every))
+    assert swaps.dimension == len(generating_rows(swaps)) == algebra.rank(np.array(every))
 
 
 def test_signs() -> None:
     row = np.array([[1, -1, 1, -1, -1]])
     swaps = Swaps((5,), row[0])
-    assert not (row @ np.array([m.dense(5) for m in swaps.all()]).T).any()
+    assert not (row @ np.array([dense(m, 5) for m in every_move(swaps)]).T).any()
     check_generates(swaps, row)
     with pytest.raises(UnreachableLattice, match="changes a kept total"):
         check_generates(Swaps((5,)), row)
@@ -74,7 +75,7 @@ def test_every_direction_is_picked_by_the_same_number_of_words(swaps: Swaps, one
         words = ListedWords([((2 * i + 1) << 31) // size for i, size in zip(index, sizes, strict=True)])
         counts[key(swaps.pick(words), swaps.cells)] += 1
         assert words.position == len(sizes)
-    assert len(counts) == len(list(swaps.all()))
+    assert len(counts) == len(every_move(swaps))
     assert set(counts.values()) == {2 ** len(swaps.shape)}
 
 
@@ -95,7 +96,7 @@ def test_moves_of_shapes() -> None:
     assert isinstance(signed, Swaps)
     check_generates(signed, [[1, -1, -1]])
     free = moves_for(Free(3))
-    assert algebra.same_lattice(free.matrix().T, np.eye(3, dtype=np.int64))
+    assert algebra.same_lattice(generating_rows(free).T, np.eye(3, dtype=np.int64))
     general = General(tuple(map(tuple, VENN.tolist())), (1,) * 7)
     check_generates(moves_for(general), VENN)
     with pytest.raises(NothingLeft):
@@ -163,7 +164,7 @@ def test_long_moves_are_shown_in_short() -> None:
 def test_moves_survive_a_pickle() -> None:
     for moves in (Swaps((3, 4)), Swaps((3,), np.array([1, -1, 1])), ListedMoves(VENN)):
         back = pickle.loads(pickle.dumps(moves))
-        assert (back.matrix() == moves.matrix()).all()
+        assert (generating_rows(back) == generating_rows(moves)).all()
 
 
 def test_moves_keep_copies_of_what_they_were_given() -> None:

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.chains import ChainTarget, LineGibbs, ListedMoves, Swaps, meeting_times
+from holdfast.chains.line_gibbs import LineGibbs
+from holdfast.chains.meeting import meeting_times
+from holdfast.chains.moves import ListedMoves, Swaps
 from holdfast.chains.protocol import Kernel
+from holdfast.chains.target import ChainTarget
 from holdfast.errors import NoMeeting, UnreachableLattice
 from holdfast.lattices import Lattice
 from holdfast.research.chains.diagnose import stability

@@ -17,6 +17,8 @@ from holdfast.chains.metropolis import CoupledMetropolis, Metropolis
 from holdfast.chains.protocol import State, StatePair
 from holdfast.lattices import algebra
 
+from .lines import every_move
+
 Point: TypeAlias = tuple[int, ...]
 Listed: TypeAlias = Mapping[int, Fraction]
 Joint: TypeAlias = dict[tuple[int, int], Fraction]
@@ -92,7 +94,7 @@ def normalise(law: Listed) -> dict[int, Fraction]:
 
 
 def _of_line(kernel: LineGibbs, state: State) -> dict[Point, Fraction]:
-    moves = list(kernel.moves.all())
+    moves = every_move(kernel.moves)
     law: dict[Point, Fraction] = {}
     for move in moves:
         for t, mass in normalise(kernel.line(state, move).exact_weights()).items():
@@ -105,7 +107,7 @@ def _of_coupled_line(kernel: LineGibbs, pair: StatePair) -> dict[tuple[Point, Po
     x, y = pair
     if np.array_equal(x, y):
         return {(after, after): mass for after, mass in _of_line(kernel, x).items()}
-    moves = list(kernel.moves.all())
+    moves = every_move(kernel.moves)
     law: dict[tuple[Point, Point], Fraction] = {}
     for move in moves:
         low, high = best_shifts(x, y, move)

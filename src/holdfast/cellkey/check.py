@@ -32,7 +32,6 @@ class TableFigures:
     repeat: int
     key_size: str
     lowest_result: int
-    keeps_zeros: bool
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def check_table(table: PerturbationTable, *, name: str, law: Design | TableDesig
     return Check(
         name=name,
         table=table,
-        figures=_table_figures(table, losses),
+        figures=_table_figures(table),
         losses=losses,
         above_zero=losses.above_zero,
         before=before,
@@ -184,9 +183,9 @@ def check_design(made: Design, key_size: int) -> DesignCheck:
     )
 
 
-def _table_figures(table: PerturbationTable, losses: Losses) -> TableFigures:
+def _table_figures(table: PerturbationTable) -> TableFigures:
     size = str(KeySpace(table.key_size)) if table.key_size > 1 else "1"
-    return TableFigures(table.counts[0], table.counts[-1], table.repeat, size, table.lowest_result, losses.zero_shown is not None)
+    return TableFigures(table.counts[0], table.counts[-1], table.repeat, size, table.lowest_result)
 
 
 def _size_figures(table: PerturbationTable, law: Design | TableDesign | None, size: int, epsilons: Sequence[Fraction]) -> SizeFigures:

@@ -72,10 +72,6 @@ class NoiseLaw:
     def variance(self) -> float:
         return self.variance_bounds().nearest()
 
-    def entropy_bounds(self) -> Enclosure:
-        """Shannon entropy, by natural logarithms."""
-        return narrow(lambda: -_sum(chance * chance.log() for chance in self.balls()))
-
     def epsilon_delta(self) -> Losses:
         """The losses of counts n and n + 1 under this noise, both at least `count`, before anything is rounded for keys."""
         here, above = ({n + value: chance for value, chance in self.probabilities.items()} for n in (self.count, self.count + 1))

@@ -12,29 +12,24 @@ nothing more than a part. A Markov basis, listed, does: it is the caller's to gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.chains.target import LARGEST_ENTRY, Ints
 from holdfast.chains.words_in_steps import pick
 from holdfast.errors import InvalidParameter, NoExactSampler, NothingLeft, RequestTooLarge
 from holdfast.lattices import algebra
 from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum, Shape, Whole
-from holdfast.lattices.shapes.plain import zero_sum_basis
 from holdfast.randomness import Words
 
 ONE_WORD_CHOICES = 1 << 14
 """Ordered pairs of an axis up to which one word picks both places. A word is left open with probability choices / 2^32, and an open one
 costs a slow step: above, each place has its own word."""
-LARGEST_CHECK = 4_000_000
-"""Entries of a matrix of moves that are checked by exact algebra."""
 FREE_CELLS = 4096
 
 
@@ -43,34 +38,6 @@ class Move(NamedTuple):
 
     cells: Ints
     coefficients: Ints
-
-    def dense(self, cells: int) -> Ints:
-        out = np.zeros(cells, dtype=np.int64)
-        out[self.cells] = self.coefficients
-        return out
-
-
-class Moves(Protocol):
-    """A finite set of directions, one of them picked uniformly from a fixed number of words."""
-
-    @property
-    def cells(self) -> int: ...
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of the lattice that the moves generate."""
-
-    @property
-    def words_per_pick(self) -> int: ...
-
-    def pick(self, words: Words) -> Move:
-        """A uniform choice; a move and its opposite are the same direction."""
-
-    def all(self) -> Iterator[Move]:
-        """Every direction once: all are equally likely."""
-
-    def matrix(self) -> NDArray[Any]:
-        """Rows that generate the same lattice as the moves; for small cases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +75,10 @@ class Swaps:
         return sum(1 if n * (n - 1) <= ONE_WORD_CHOICES else 2 for n in self.shape)
 
     def pick(self, words: Words) -> Move:
-        return self._move([_two_places(n, words) for n in self.shape])
-
-    def all(self) -> Iterator[Move]:
-        return (self._move(pairs) for pairs in product(*(combinations(range(n), 2) for n in self.shape)))
-
-    def matrix(self) -> NDArray[Any]:
-        if self.cells * self.dimension > LARGEST_CHECK:
-            raise RequestTooLarge(f"The moves of a grid of {self.cells} cells are too many to list.")
-        out = zero_sum_basis(self.shape).T
-        return out if self.signs is None else out * self.signs
-
-    def _move(self, pairs: Any) -> Move:
+        """A uniform choice; a move and its opposite are the same direction."""
         cells, coefficients = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-        for n, (i, j) in zip(self.shape, pairs, strict=True):
+        for n in self.shape:
+            i, j = _two_places(n, words)
             cells = np.concatenate([cells * n + i, cells * n + j])
             coefficients = np.concatenate([coefficients, -coefficients])
         return Move(cells, coefficients if self.signs is None else coefficients * self.signs[cells])
@@ -150,6 +107,7 @@ class ListedMoves:
 
     @cached_property
     def dimension(self) -> int:
+        """Dimension of the lattice that the moves generate."""
         return algebra.rank(self.vectors)
 
     @property
@@ -157,13 +115,13 @@ class ListedMoves:
         return 1
 
     def pick(self, words: Words) -> Move:
-        return _sparse(self.vectors[pick(len(self.vectors), words)])
+        vector = self.vectors[pick(len(self.vectors), words)]
+        places = np.flatnonzero(vector)
+        return Move(places, vector[places])
 
-    def all(self) -> Iterator[Move]:
-        return (_sparse(vector) for vector in self.vectors)
 
-    def matrix(self) -> NDArray[Any]:
-        return self.vectors
+Moves: TypeAlias = Swaps | ListedMoves
+"""A finite set of directions, one of them picked uniformly from a fixed number of words."""
 
 
 def moves_for(shape: Shape) -> Moves:
@@ -193,11 +151,6 @@ MOVES: dict[type[Shape], Callable[[Any], Moves]] = {
     General: _reduced_moves,
     **dict.fromkeys((Free, Whole), lambda shape: ListedMoves(shape.basis().T)),
 }
-
-
-def _sparse(vector: Ints) -> Move:
-    places = np.flatnonzero(vector)
-    return Move(places, vector[places])
 
 
 def _two_places(n: int, words: Words) -> tuple[int, int]:

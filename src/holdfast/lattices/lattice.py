@@ -224,11 +224,6 @@ class Lattice:
                 f"{what} of {self.cells} cells would have {self.cells * self.dimension} entries. Use .blocks, which never needs it."
             )
 
-    @property
-    def redundant_count(self) -> int:
-        """Rows given minus independent rows."""
-        return (len(self._kept) if self._kept is not None else self.matrix.shape[0]) - self.rank
-
     def misfits(self) -> str:
         """Explain why kept totals cannot be drawn level by level, a sentence for each reason; empty if there is nothing to say."""
         if self._kept is None:

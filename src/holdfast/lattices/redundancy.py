@@ -9,9 +9,6 @@ from holdfast.invariants.rows import Kept
 from holdfast.lattices import algebra
 from holdfast.lattices.columns import distinct_columns
 
-MOST_ROWS = 500
-"""Rows up to which dependence is decided exactly; beyond, nesting and grids are looked at."""
-
 MAX_SHOWN = 8
 
 

@@ -136,41 +136,45 @@ class IndependentCells:
         return self.law.draw(n * self.cells, words).reshape(n, self.cells)
 
 
-class Signed:
+class _Beneath:
+    """A sampler made from the one beneath: its name, its cells, its tries, its steps."""
+
+    def __init__(self, beneath: BlockSampler) -> None:
+        self._beneath = beneath
+        self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
+
+    @property
+    def steps(self) -> Steps:
+        return steps_beneath(self._beneath)
+
+
+class Signed(_Beneath):
     """A block whose kept sum adds some cells and subtracts others.
 
     Law:         that of the sampler beneath with the signs of some cells turned: all our laws are even in every cell.
     """
 
     def __init__(self, beneath: BlockSampler, signs: NDArray[np.int64]) -> None:
-        self._beneath, self._signs = beneath, signs
-        self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
+        super().__init__(beneath)
+        self._signs = signs
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         return self._beneath.draw(n, words) * self._signs
 
-    @property
-    def steps(self) -> Steps:
-        return steps_beneath(self._beneath)
 
-
-class Reordered:
+class Reordered(_Beneath):
     """A block whose cells the sampler beneath draws in another order: `place_of` has the place there of each cell of a run."""
 
     def __init__(self, beneath: BlockSampler, place_of: NDArray[np.int64]) -> None:
-        self._beneath, self._place_of = beneath, place_of
-        self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
+        super().__init__(beneath)
+        self._place_of = place_of
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         runs = self._beneath.draw(n, words).reshape(-1, len(self._place_of))
         return np.take(runs, self._place_of, axis=1).reshape(n, self.cells)
 
-    @property
-    def steps(self) -> Steps:
-        return steps_beneath(self._beneath)
 
-
-class Mirrored:
+class Mirrored(_Beneath):
     """Gaussian noise on a grid with k axes of length two, from the law on the other axes.
 
     Law:         P[z] proportional to exp(-|z|^2 / (2 sigma_squared)) on arrays whose sums along every axis are zero. Along an axis of
@@ -179,9 +183,9 @@ class Mirrored:
     """
 
     def __init__(self, beneath: BlockSampler, shape: tuple[int, ...]) -> None:
-        self._beneath, self._shape = beneath, shape
-        self.cells = math.prod(shape)
-        self.name, self.expected_tries = f"{beneath.name}, mirrored", beneath.expected_tries
+        super().__init__(beneath)
+        self._shape = shape
+        self.cells, self.name = math.prod(shape), f"{beneath.name}, mirrored"
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells), cells in C order."""
@@ -191,31 +195,12 @@ class Mirrored:
                 out = np.concatenate([out, -out], axis=axis)
         return np.ascontiguousarray(out).reshape(n, self.cells)
 
-    @property
-    def steps(self) -> Steps:
-        return steps_beneath(self._beneath)
 
-
-@dataclass(frozen=True)
-class Added:
+class Added(_Beneath):
     """Publishes counts + noise: for blocks without bounds beside others that have some."""
 
-    noise: BlockSampler
-
-    @property
-    def name(self) -> str:
-        return self.noise.name
-
-    @property
-    def cells(self) -> int:
-        return self.noise.cells
-
-    @property
-    def expected_tries(self) -> float:
-        return self.noise.expected_tries
-
     def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
-        return counts + self.noise.draw(len(counts), words)
+        return counts + self._beneath.draw(len(counts), words)
 
 
 @dataclass(frozen=True)

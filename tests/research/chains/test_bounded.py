@@ -27,7 +27,9 @@ from holdfast.research.chains.bounded import (
     grid_cycles,
     worst_distance,
 )
+from holdfast.research.chains.lattices import generating_rows
 from holdfast.samplers.bounded_block import BoundedBlock
+from tests.chains.lines import dense, every_move
 from tests.chains.transitions import transitions
 from tests.samplers.bounded_cases import Point, fibre, grid_sums, law
 
@@ -97,7 +99,7 @@ class TestReach:
         chain = bounded_chain(shape, np.array(table), HALF)
         assert (len(points), chain.moves) == (4, "elementary moves")
         assert isinstance(chain.kernel, LineGibbs)
-        assert connected(points, chain.kernel.moves.matrix())
+        assert connected(points, generating_rows(chain.kernel.moves))
         assert not connected(points, np.array([z for z in grid_cycles(3, 3) if abs(z).sum() == 4]))
 
     @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ class TestReach:
         assert chain.moves == kind
         assert chain.status == "estimated for this table only"
         assert isinstance(chain.kernel, LineGibbs)
-        every = np.array([move.dense(shape.size) for move in chain.kernel.moves.all()])
+        every = np.array([dense(move, shape.size) for move in every_move(chain.kernel.moves)])
         assert len(points) > 1
         assert connected(points, every)
 
@@ -170,7 +172,7 @@ class TestError:
     def test_it_falls_with_the_steps_and_bounds_what_each_table_has(self) -> None:
         chain, points = self.chain()
         assert isinstance(chain.kernel, LineGibbs)
-        moves, start = chain.kernel.moves.matrix(), first_table(points)
+        moves, start = generating_rows(chain.kernel.moves), first_table(points)
         found = [worst_distance(points, moves, HALF, start, steps) for steps in (0, 1, 20, 200)]
         assert found == sorted(found, reverse=True)
         assert found[0] > 0.9

@@ -89,9 +89,9 @@ def test_the_correction_is_above_the_truth(rows: int, columns: int, window: int,
             truth = sum(
                 (log_theta(ball(1 / ideal_parameters(grid, zeros, i, j)[1])) for i in range(rows - 1) for j in range(columns - 1)), arb(0)
             )
-            phi = form.correction(state)
+            phi = ball(form.convex.value(state))
             assert truth < phi
-            value, error = form.correction_in_doubles(np.array(state))
+            value, error = form.convex.in_doubles(np.array(state))
             assert abs(enclosure(phi).nearest() - value) <= error
 
 

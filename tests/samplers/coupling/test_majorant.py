@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InternalError
-from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.balls import ball, precision
 from holdfast.samplers.coupling import convex_correction as room
-from holdfast.samplers.coupling.convex_correction import KNEE, SLOPE, certify, log_theta, majorant, majorant_doubles
+from holdfast.samplers.coupling.convex_correction import KNEE, certify, log_theta, majorant
 from holdfast.samplers.theta import log_theta3
 
 
@@ -30,7 +29,7 @@ def test_a_knee_behind_the_inflection_or_a_smaller_slope_is_not_certified(
     monkeypatch.setattr(room, "HALVINGS", 12)
     assert not certify()
     with pytest.raises(InternalError, match="nothing is drawn"):
-        majorant_doubles([Fraction(1)])
+        room.check_certified()
     certify.cache_clear()
 
 
@@ -63,13 +62,3 @@ def test_a_wide_ball_across_the_knee_holds_both_sides() -> None:
         wide = majorant(arb(8).union(arb(9)))
         assert wide.contains(majorant(arb(8)))
         assert wide.contains(majorant(arb(9)))
-
-
-def test_doubles_are_the_nearest_to_the_balls() -> None:
-    points = [Fraction(1, 1000), Fraction(1, 3), Fraction(5), Fraction(6), KNEE, Fraction(20)]
-    table = majorant_doubles(points)
-    with precision(300):
-        for x, value in zip(points, table, strict=True):
-            low, high = enclosure(majorant(ball(x)))
-            assert abs(Fraction(float(value)) - (low + high) / 2) <= (high - low) + np.spacing(value) + Fraction(2) ** -1074
-    assert table[-1] == pytest.approx(float(table[-2]) + float(SLOPE * (20 - KNEE)))

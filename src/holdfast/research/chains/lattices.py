@@ -11,11 +11,14 @@ from holdfast.chains.line_gibbs import LineGibbs
 from holdfast.chains.metropolis import Metropolis
 from holdfast.chains.moves import ListedMoves, Moves
 from holdfast.chains.target import ChainTarget
-from holdfast.errors import InvalidParameter, NothingLeft, UnreachableLattice
+from holdfast.errors import InvalidParameter, NothingLeft, RequestTooLarge, UnreachableLattice
 from holdfast.exact.parameters import Exact, positive_fraction
 from holdfast.lattices import Lattice, algebra
+from holdfast.lattices.shapes.plain import zero_sum_basis
 
 _SHOWN = 12
+LARGEST_CHECK = 4_000_000
+"""Entries of a matrix of moves that are checked by exact algebra."""
 
 
 def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> None:
@@ -27,7 +30,7 @@ def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> 
     matrix = algebra.as_matrix(rows, "the matrix of kept totals")
     if matrix.ncols() != moves.cells:
         raise InvalidParameter(f"The moves have {moves.cells} cells, the kept totals {matrix.ncols()}. Give both over the same cells.")
-    generators = algebra.as_matrix(moves.matrix())
+    generators = algebra.as_matrix(generating_rows(moves))
     outside = algebra.to_numpy(generators * matrix.transpose()).any(axis=1)
     if outside.any():
         vector = algebra.to_numpy(generators)[int(np.flatnonzero(outside)[0])]
@@ -40,6 +43,16 @@ def check_generates(moves: Moves, lattice_or_rows: Lattice | algebra.Matrix) -> 
     raise UnreachableLattice(
         f"The moves do not reach every table with the kept totals: no sum of them gives {format_move(missing)}. Add this move to the list."
     )
+
+
+def generating_rows(moves: Moves) -> NDArray[Any]:
+    """Return rows that generate the same lattice as the moves, for small cases."""
+    if isinstance(moves, ListedMoves):
+        return moves.vectors
+    if moves.cells * moves.dimension > LARGEST_CHECK:
+        raise RequestTooLarge(f"The moves of a grid of {moves.cells} cells are too many to list.")
+    rows = zero_sum_basis(moves.shape).T
+    return rows if moves.signs is None else rows * moves.signs
 
 
 def format_move(vector: NDArray[Any]) -> str:

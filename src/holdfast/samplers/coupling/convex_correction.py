@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -39,7 +39,6 @@ POISSON_FROM = Fraction(2)
 """Below this x the proof is by hand."""
 LARGE = Fraction(12)
 """From here on H'(x) <= 1 / (2 x) < SLOPE."""
-MAJORANT_BITS = 96
 HALVINGS = 20
 
 
@@ -57,13 +56,6 @@ def majorant(x: arb) -> arb:
     if x >= knee:
         return line
     return log_theta(x.lower()).union(line)  # both increase, and they meet at the knee
-
-
-def majorant_doubles(arguments: Iterable[Fraction]) -> NDArray[np.float64]:
-    """The majorant at rational points, each the double nearest to a ball of TABLE_BITS bits: relative error below 2^-52."""
-    check_certified()
-    with precision(MAJORANT_BITS):
-        return np.array([enclosure(majorant(ball(x))).nearest() for x in arguments], dtype=np.float64)
 
 
 def log_theta_by_definition(x: arb) -> arb:

@@ -68,7 +68,7 @@ class GridForm:
     def tables(self) -> tuple[Doubles, Doubles]:
         """(tau, weights) of the atoms that loops know. Doubles hold the sum of a line [theory T175]."""
         m, n = self.mixture, self.atoms
-        if max(self.rows, self.columns) * m.tau(n - 1) / self._unit >= 1 << 53:
+        if max(self.rows, self.columns) * m.tau(n - 1) / m.unit >= 1 << 53:
             raise NoExactSampler("Coupling from the past takes shorter axes than these at so small an epsilon.")
         return m.taus[:n].copy(), m.weights[:n].copy()
 
@@ -137,34 +137,20 @@ class GridForm:
         state[i][j] = 0
         base = self._laplacian(state).det()
         state[i][j] = 1
-        return Fraction(int(base), int(self._laplacian(state).det() - base)) * self._unit
+        return Fraction(int(base), int(self._laplacian(state).det() - base)) * self.mixture.unit
 
     def log_determinant(self, indices: list[int]) -> arb:
         """log det(A T A') for A without the last column's row, as a ball at flint's current precision."""
         size = self.rows + self.columns - 1
-        return arb(self._laplacian(self._taus(indices)).det()).log() + size * ball(self._unit).log()
-
-    def correction(self, indices: list[int]) -> arb:
-        """Phi, as a ball at flint's current precision."""
-        return ball(self.convex.value(indices))
-
-    def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
-        """(Phi, its error), for atoms in the table."""
-        return self.convex.in_doubles(indices)
+        return arb(self._laplacian(self._taus(indices)).det()).log() + size * ball(self.mixture.unit).log()
 
     @property
     def log_scale(self) -> tuple[int, int]:
         """(det(A A'), det(B'B)): equal, since A is totally unimodular [theory T171]."""
         return 1, 1
 
-    @cached_property
-    def _unit(self) -> Fraction:
-        """Every atom is a whole multiple of this."""
-        mixture = self.mixture
-        return min(Fraction(1, tau.denominator) for tau in (*mixture.head_taus, mixture.cut, mixture.step))
-
     def _taus(self, indices: list[int]) -> list[list[int]]:
-        units = [int(self.mixture.tau(j) / self._unit) for j in indices]
+        units = [int(self.mixture.tau(j) / self.mixture.unit) for j in indices]
         return [units[i : i + self.columns] for i in range(0, self.cells, self.columns)]
 
     def _laplacian(self, taus: list[list[int]]) -> fmpz_mat:
@@ -213,7 +199,7 @@ class GeneralForm:
     def columns(self) -> Doubles:
         """a_e as rows of an array: integers so small that doubles hold every sum of tau a a' (checked; [theory T174] needs it)."""
         largest = max(sum(entry * entry for entry in row) for row in self.rows)
-        if largest * self.mixture.tau(self.atoms - 1) / self._unit >= 1 << 53:
+        if largest * self.mixture.tau(self.atoms - 1) / self.mixture.unit >= 1 << 53:
             raise NoExactSampler("Coupling from the past takes rows of smaller integers than these.")
         return np.ascontiguousarray(np.array(self.rows, dtype=np.float64).T)
 
@@ -312,31 +298,17 @@ class GeneralForm:
         without = self._integral(indices, skipped=cell)
         column = fmpz_mat(len(self.rows), 1, [row[cell] for row in self.rows])
         base = without.det()
-        return Fraction(int(base), int((without + column * column.transpose()).det() - base)) * self._unit
+        return Fraction(int(base), int((without + column * column.transpose()).det() - base)) * self.mixture.unit
 
     def log_determinant(self, indices: list[int]) -> arb:
         """log det(A T A'), as a ball at flint's current precision."""
-        return arb(self._integral(indices).det()).log() + len(self.rows) * ball(self._unit).log()
-
-    @cached_property
-    def _unit(self) -> Fraction:
-        """Every atom is a whole multiple of this."""
-        mixture = self.mixture
-        return min(Fraction(1, tau.denominator) for tau in (*mixture.head_taus, mixture.cut, mixture.step))
+        return arb(self._integral(indices).det()).log() + len(self.rows) * ball(self.mixture.unit).log()
 
     def _integral(self, indices: list[int], skipped: int = -1) -> fmpz_mat:
         """M in units, without one cell."""
-        taus = [0 if e == skipped else int(self.mixture.tau(j) / self._unit) for e, j in enumerate(indices)]
+        taus = [0 if e == skipped else int(self.mixture.tau(j) / self.mixture.unit) for e, j in enumerate(indices)]
         scaled = [[entry * tau for entry, tau in zip(row, taus, strict=True)] for row in self.rows]
         return algebra.as_matrix(scaled) * algebra.as_matrix(self.rows).transpose()
-
-    def correction(self, indices: list[int]) -> arb:
-        """Phi, as a ball at flint's current precision."""
-        return ball(self.convex.value(indices))
-
-    def correction_in_doubles(self, indices: Ints) -> tuple[float, float]:
-        """(Phi, its error), for atoms in the table."""
-        return self.convex.in_doubles(indices)
 
     @cached_property
     def log_scale(self) -> tuple[int, int]:

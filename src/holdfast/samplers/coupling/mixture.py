@@ -67,6 +67,11 @@ class Mixture:
         """Atoms before the tail."""
         return len(self.head_taus)
 
+    @cached_property
+    def unit(self) -> Fraction:
+        """Every atom is a whole multiple of this."""
+        return min(Fraction(1, tau.denominator) for tau in (*self.head_taus, self.cut, self.step))
+
     def tau(self, j: int) -> Fraction:
         return self.head_taus[j] if j < self.head else self.cut + (j - self.head + 1) * self.step
 

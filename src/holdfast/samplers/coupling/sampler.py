@@ -274,7 +274,7 @@ class CouplingLaplace:
         sizes = np.abs(proposal.z)
         near = np.minimum(sizes, mixture.reach)
         excess = float(np.where(sizes <= mixture.reach, mixture.excess_table[near], 0.0).sum())
-        phi, off = (0.0, math.inf) if proposal.error == math.inf else self.form.correction_in_doubles(np.array(indices))
+        phi, off = (0.0, math.inf) if proposal.error == math.inf else self.form.convex.in_doubles(np.array(indices))
         value = proposal.log_ratio - phi - excess - d * float(mixture.loss) - m * float(self.klein.allowance)
         error = proposal.error + off + d * (EXCESS_ERROR + mixture.far_error) + 2.0**-45 * (phi + 1 + abs(proposal.log_ratio))
         if value - error > 0:
@@ -297,7 +297,7 @@ class CouplingLaplace:
         """The chance of the accept step, as a ball at flint's current precision; a number above 1 is refused."""
         mixture, d, m = self.form.mixture, self.cells, self.form.dimension
         taus = [mixture.tau(j) for j in indices]
-        value = self.form.log_determinant(indices) / 2 - self.form.correction(indices)
+        value = self.form.log_determinant(indices) / 2 - ball(self.form.convex.value(indices))
         value -= ball(d * mixture.loss + m * self.klein.allowance)
         for tau, entry in zip(taus, proposal.z.tolist(), strict=True):
             value -= ball(Fraction(entry * entry) / (2 * tau)) + ball(tau).log() / 2
