@@ -11,12 +11,13 @@ from statistics import median
 import numpy as np
 import pytest
 
-from holdfast.cellkey import design, max_entropy, proposition_3, truncated_laplace
-from holdfast.cellkey.design import best_gamma, deltas_in_doubles, ranges
+from holdfast.cellkey import design, max_entropy, truncated_laplace
+from holdfast.cellkey.design import best_gamma, deltas_in_doubles
 from holdfast.cellkey.max_entropy import SymmetricNoise
 from holdfast.errors import InvalidParameter
 from holdfast.exact.balls import Enclosure
 from holdfast.research import figures
+from holdfast.research.figures import proposition_3, ranges, two_sided_epsilon_bounds, upward_epsilon_bounds
 
 EXAMPLE = design("0.5", "1e-4")
 TABLE = EXAMPLE.quantised(1 << 32)
@@ -107,8 +108,8 @@ class TestExample3:
 
     def test_epsilon_and_delta(self) -> None:
         losses = TABLE.epsilon_delta()
-        assert printed(losses.upward_epsilon_bounds, "0.498037038323823") == "0.498037038323823"
-        assert printed(losses.two_sided_epsilon_bounds, "0.498039387068") == "0.498039387068"  # both ways: a little more
+        assert printed(upward_epsilon_bounds(losses), "0.498037038323823") == "0.498037038323823"
+        assert printed(two_sided_epsilon_bounds(losses), "0.498039387068") == "0.498039387068"  # both ways: a little more
         assert losses.plateau_bounds == (Fraction(425760, 1 << 32), Fraction(425760, 1 << 32))
         assert losses.delta_bounds("0.5").upper == Fraction(425760, 1 << 32)
         assert losses.at_least == 25
@@ -243,7 +244,7 @@ class TestDesign:
             assert found.gamma[0] <= noise.gamma < found.gamma[1]  # type: ignore[operator]
             for (low, high), value in (
                 (found.variance, noise.variance_bounds()),
-                (found.constant, noise.constant_bounds()),
+                (found.constant, noise.pmf_bounds(0)),
                 (found.delta, noise.pmf_bounds(D)),
             ):
                 assert low.lower <= value.upper

@@ -4,7 +4,7 @@ The same records get the same noise in every table and on every day. This is no 
 figures are for one cell and one answer, over the draw of the keys.
 """
 
-from holdfast.cellkey.design import Design, Ranges, best_gamma, design, proposition_3, ranges, truncated_laplace
+from holdfast.cellkey.design import Design, best_gamma, design, truncated_laplace
 from holdfast.cellkey.formats import read_table, write_table
 from holdfast.cellkey.keys import CellKeys, KeySpace
 from holdfast.cellkey.loss import Losses
@@ -24,7 +24,6 @@ __all__ = [
     "NoiseLaw",
     "PerturbationRow",
     "PerturbationTable",
-    "Ranges",
     "RecordKeys",
     "SymmetricNoise",
     "TableDesign",
@@ -32,8 +31,6 @@ __all__ = [
     "design",
     "design_rows",
     "max_entropy",
-    "proposition_3",
-    "ranges",
     "read_table",
     "tabulate",
     "truncated_laplace",

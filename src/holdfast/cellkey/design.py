@@ -31,32 +31,17 @@ _GRID = 400
 _REFINEMENTS = 12
 
 
-@dataclass(frozen=True)
-class Ranges:
-    """What keeps z = -D the only value that counts for delta: (lower, upper) enclosed, each range half-open [SC22, (23) to (27)].
-
-    gamma: [epsilon / (2 D + 1), epsilon / (2 D - 1)), exact; variance: lower < V <= upper; constant: lower <= C < upper;
-    delta: lower < delta <= upper.
-    """
-
-    gamma: tuple[Fraction, Fraction]
-    variance: tuple[Enclosure, Enclosure]
-    constant: tuple[Enclosure, Enclosure]
-    delta: tuple[Enclosure, Enclosure]
-
-
 @dataclass(frozen=True, repr=False)
 class Design:
     """Noise for a wanted (epsilon, delta), for both counts at least D.
 
     Fields:      `noise`: by Proposition 3, on the smallest support on which that proposition reaches delta. `best`: on the same support
-                 with the gamma that minimises delta by numbers. `ranges`: what Proposition 3 leaves free.
+                 with the gamma that minimises delta by numbers.
     """
 
     epsilon: Fraction
     delta: Fraction
     noise: SymmetricNoise
-    ranges: Ranges
     best: SymmetricNoise
 
     @property
@@ -125,9 +110,9 @@ def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
                  they cannot be wrong, else balls.
     Reference:   [SC22, III-C and III-D]; [theory T83].
     """
-    loss = _wanted_epsilon(epsilon)
+    loss = wanted_epsilon(epsilon)
     wanted = ordinary(probability(delta, "delta"), "delta")
-    share = _share(iota)
+    share = read_share(iota)
     for D in range(_first_support(loss, wanted), LARGEST_D + 1):
         gamma = proposition_3_gamma(loss, D, share)
         reached = _last_probability(D, float(gamma))
@@ -137,7 +122,7 @@ def design(epsilon: Exact, delta: Exact, *, iota: Exact = IOTA) -> Design:
         else:
             is_enough = reached < float(wanted)
         if is_enough:
-            return Design(loss, wanted, SymmetricNoise(D, gamma), ranges(loss, D), best_gamma(loss, D))
+            return Design(loss, wanted, SymmetricNoise(D, gamma), best_gamma(loss, D))
     raise InvalidParameter(
         f"epsilon = {format_exact(loss)} with delta = {format_exact(wanted)} needs noise beyond {LARGEST_D}. "
         "Take a larger epsilon or delta."
@@ -149,24 +134,6 @@ def proposition_3_gamma(epsilon: Fraction, D: int, iota: Fraction = IOTA) -> Fra
     return epsilon / (2 * D - 1) - iota * 2 * epsilon / (4 * D * D - 1)
 
 
-def proposition_3(epsilon: Exact, D: int, *, iota: Exact = IOTA) -> SymmetricNoise:
-    """The noise of Proposition 3 for this epsilon and support; its delta at epsilon is P[Z = D]."""
-    return SymmetricNoise(D, proposition_3_gamma(_wanted_epsilon(epsilon), check_support(D), _share(iota)))
-
-
-def ranges(epsilon: Exact, D: int) -> Ranges:
-    """The ranges (23) and (25) to (27) for this epsilon and support."""
-    loss, support = _wanted_epsilon(epsilon), check_support(D)
-    low, high = loss / (2 * support + 1), loss / (2 * support - 1)
-    wide, thin = SymmetricNoise(support, low), SymmetricNoise(support, high)
-    return Ranges(
-        (low, high),
-        (thin.variance_bounds(), wide.variance_bounds()),
-        (wide.constant_bounds(), thin.constant_bounds()),
-        (thin.pmf_bounds(support), wide.pmf_bounds(support)),
-    )
-
-
 def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
     """The gamma with the smallest delta at this epsilon, found by numbers: a finer and finer grid, not a proof of the minimum.
 
@@ -174,7 +141,7 @@ def best_gamma(epsilon: Exact, D: int) -> SymmetricNoise:
     for a whole number k, where a further value starts to count for delta; where that is as good as the grid's best, by balls, it is
     taken. The grid is in doubles: among deltas below 1e-300 it does not choose.
     """
-    loss, support = _wanted_epsilon(epsilon), check_support(D)
+    loss, support = wanted_epsilon(epsilon), check_support(D)
     low, high = float(loss) / (2 * support + 1) / 8, float(loss) / (2 * support - 1) * 8
     for _ in range(_REFINEMENTS):
         gammas = np.geomspace(low, high, _GRID)
@@ -206,7 +173,7 @@ def truncated_laplace(epsilon: Exact, D: int | None = None, *, delta: Exact | No
     Given:       D, or the delta for which the smallest D is taken.
     Reference:   [theory T84].
     """
-    loss = _wanted_epsilon(epsilon)
+    loss = wanted_epsilon(epsilon)
     if (D is None) == (delta is None):
         raise InvalidParameter("truncated_laplace takes D or delta, one of them.")
     if D is not None:
@@ -249,7 +216,8 @@ def _last_probability(D: int, gamma: float) -> float:
     return float(weights[-1] / (2 * weights.sum() + 1))
 
 
-def _wanted_epsilon(epsilon: Exact) -> Fraction:
+def wanted_epsilon(epsilon: Exact) -> Fraction:
+    """The epsilon of a design, exact and above zero."""
     if exact_fraction(epsilon, "epsilon") == 0:
         raise InvalidParameter(
             "epsilon must be greater than zero: noise in a table cannot make neighbouring counts look the same. Take a small epsilon.",
@@ -258,7 +226,8 @@ def _wanted_epsilon(epsilon: Exact) -> Fraction:
     return ordinary(budget(epsilon, "epsilon"), "epsilon")
 
 
-def _share(iota: Exact) -> Fraction:
+def read_share(iota: Exact) -> Fraction:
+    """Where gamma lies in its range, as a share of it."""
     share = exact_fraction(iota, "iota")
     if not 0 < share <= 1:
         raise InvalidParameter(f"iota is a share of the range of gamma: above 0 and at most 1. Got {format_exact(share)}.", field="iota")

@@ -72,15 +72,6 @@ class Pair:
         """The same for any probabilities, at flint's current precision."""
         return _larger(_smallest_factor(p, q, (delta - _mass(p, q)).max(arb(0))) for p, q in self.directions)
 
-    def log_ratio_bounds(self, *, upward: bool = True, downward: bool = True) -> Enclosure:
-        """The log of the largest ratio of probabilities among values that both counts can give; 0 where none is above 1."""
-        wanted = [both for both, is_wanted in zip(self.directions, (upward, downward), strict=True) if is_wanted]
-
-        def log_ratio() -> arb:
-            return _larger([arb(1), *(ball(p[y]) / ball(q[y]) for p, q in wanted for y in p.keys() & q.keys())]).log()
-
-        return _narrow(log_ratio)
-
 
 @dataclass(frozen=True)
 class Losses:
@@ -173,16 +164,6 @@ class Losses:
         """The smallest epsilon from which on delta is at its plateau, rounded up."""
         return self.plateau_epsilon_bounds.up() + 0.0  # not -0.0
 
-    @property
-    def upward_epsilon_bounds(self) -> Enclosure:
-        """The largest log ratio of the smaller count against the larger alone: what [SC22, (45)] takes."""
-        return self._log_ratio(upward=True, downward=False)
-
-    @property
-    def two_sided_epsilon_bounds(self) -> Enclosure:
-        """The largest log ratio both ways: from this epsilon on every pair is at a plateau of its own. Never below `plateau_epsilon`."""
-        return self._log_ratio(upward=True, downward=True)
-
     @cached_property
     def worst(self) -> Losses:
         """The pair with the highest plateau alone; of several the one that reaches it last, and then the smallest counts."""
@@ -210,9 +191,6 @@ class Losses:
             key = tuple(tuple((y - pair.count, _identity(chance)) for y, chance in law.items()) for law in (pair.lower, pair.upper))
             seen.setdefault(key, pair)
         return tuple(seen.values())
-
-    def _log_ratio(self, *, upward: bool, downward: bool) -> Enclosure:
-        return _largest(pair.log_ratio_bounds(upward=upward, downward=downward) for pair in self._distinct)
 
     def _least_epsilon(self, delta: Fraction | None) -> Enclosure:
         """The smallest epsilon at which this delta, not below the plateau, or the plateau itself holds for all pairs."""

@@ -56,10 +56,6 @@ class SymmetricNoise(NoiseLaw):
     def gamma_bounds(self) -> Enclosure:
         return narrow(lambda: ball(self.gamma))
 
-    def constant_bounds(self) -> Enclosure:
-        """C = P[Z = 0]."""
-        return self.pmf_bounds(0)
-
     def mean_bounds(self) -> Enclosure:
         return Enclosure(Fraction(0), Fraction(0))  # by symmetry
 

@@ -12,9 +12,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cellkey.design import Design, deltas_in_doubles, design, proposition_3
-from holdfast.cellkey.max_entropy import SymmetricNoise, max_entropy
+from holdfast.cellkey.design import IOTA, Design, deltas_in_doubles, design, proposition_3_gamma, read_share, wanted_epsilon
+from holdfast.cellkey.loss import Losses
+from holdfast.cellkey.max_entropy import SymmetricNoise, check_support, max_entropy
+from holdfast.cellkey.noise import narrow
 from holdfast.cellkey.table import PerturbationRow, PerturbationTable
+from holdfast.exact.balls import Enclosure, ball
+from holdfast.exact.parameters import Exact
 
 STEPS_OF_GAMMA: NDArray[np.float64] = np.arange(1, 3001) * np.float64(1e-4)
 """The grid of the paper's search: 0.0001 to 0.3."""
@@ -22,6 +26,54 @@ SUPPORTS = (11, 15)
 KEY_SIZES = (1 << 8, 1 << 16, 1 << 32)
 EPSILONS = tuple(Fraction(k, 10) for k in range(1, 26))
 """Parameters of figures 4 and 5 and of section V-C."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What keeps z = -D the only value that counts for delta: (lower, upper) enclosed, each range half-open [SC22, (23) to (27)].
+
+    gamma: [epsilon / (2 D + 1), epsilon / (2 D - 1)), exact; variance: lower < V <= upper; constant: lower <= C < upper;
+    delta: lower < delta <= upper.
+    """
+
+    gamma: tuple[Fraction, Fraction]
+    variance: tuple[Enclosure, Enclosure]
+    constant: tuple[Enclosure, Enclosure]
+    delta: tuple[Enclosure, Enclosure]
+
+
+def ranges(epsilon: Exact, D: int) -> Ranges:
+    """The ranges (23) and (25) to (27) for this epsilon and support."""
+    loss, support = wanted_epsilon(epsilon), check_support(D)
+    low, high = loss / (2 * support + 1), loss / (2 * support - 1)
+    wide, thin = SymmetricNoise(support, low), SymmetricNoise(support, high)
+    return Ranges(
+        (low, high),
+        (thin.variance_bounds(), wide.variance_bounds()),
+        (wide.pmf_bounds(0), thin.pmf_bounds(0)),
+        (thin.pmf_bounds(support), wide.pmf_bounds(support)),
+    )
+
+
+def proposition_3(epsilon: Exact, D: int, *, iota: Exact = IOTA) -> SymmetricNoise:
+    """The noise of Proposition 3 for this epsilon and support; its delta at epsilon is P[Z = D]."""
+    return SymmetricNoise(D, proposition_3_gamma(wanted_epsilon(epsilon), check_support(D), read_share(iota)))
+
+
+def upward_epsilon_bounds(losses: Losses) -> Enclosure:
+    """The largest log ratio of the smaller count against the larger alone: what [SC22, (45)] takes. Given: a table's, so exact."""
+    return _log_ratio(losses, 1)
+
+
+def two_sided_epsilon_bounds(losses: Losses) -> Enclosure:
+    """The largest log ratio both ways: from this epsilon on every pair is at a plateau of its own. Never below `plateau_epsilon`."""
+    return _log_ratio(losses, 2)
+
+
+def _log_ratio(losses: Losses, directions: int) -> Enclosure:
+    both = [law for pair in losses.pairs for law in pair.directions[:directions]]
+    largest = max([Fraction(1), *(Fraction(p[y]) / Fraction(q[y]) for p, q in both for y in p.keys() & q.keys())])  # type: ignore[arg-type]
+    return narrow(lambda: ball(largest).log())
 
 
 @dataclass(frozen=True)
@@ -78,7 +130,7 @@ def figures_4_and_5(key_size: int, epsilons: Sequence[Fraction] = EPSILONS) -> l
 def figure_4(points: Sequence[Point]) -> list[tuple[float, float, float]]:
     """(epsilon, epsilon^Q by (45), which is one-sided, epsilon^Q both ways)."""
     losses = [(point.epsilon, point.table.epsilon_delta()) for point in points]
-    return [(float(epsilon), found.upward_epsilon_bounds.nearest(), found.two_sided_epsilon_bounds.up()) for epsilon, found in losses]
+    return [(float(epsilon), upward_epsilon_bounds(found).nearest(), two_sided_epsilon_bounds(found).up()) for epsilon, found in losses]
 
 
 def figure_5(points: Sequence[Point]) -> list[tuple[float, float, float]]:
