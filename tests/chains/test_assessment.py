@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, SHARP_ENOUGH, Assessment, Pilot, assess, assess_all, pilot
-from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
+from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.chains.protocol import State
 from holdfast.errors import InexactParameter, InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.randomness import Stream, Words
+from holdfast.research.chains.curve import TotalVariationCurve
 from holdfast.research.chains.diagnose import stability, steps_allowed
 from holdfast.wording import describe
 from tests.snapshot_files import Snapshot
@@ -35,7 +36,7 @@ def test_the_pilot_finds_a_lag_that_most_pairs_meet_within() -> None:
     assert found.lag % 3 == 0
     assert found.lag == pilot(SLOW, seed="lag", most=10_000).lag
     assert found.meetings.pairs == PILOT_PAIRS
-    assert 1 <= Fraction(TotalVariationCurve(found.meetings).bound(0)) <= SHARP_ENOUGH
+    assert 1 <= Fraction(found.meetings.bound(0)) <= SHARP_ENOUGH
     assert found.meetings.seed == "lag: pilot 2"
 
 
@@ -74,13 +75,13 @@ def test_assessment_rests_on_its_pairs() -> None:
     assert 2 * steps[-1] <= found.steps < 2 * steps[-1] + 3
     assert found.steps == 3 * found.sweeps
     assert found.steps_per_sweep == 3
-    assert found.curve.bound(found.largest) == found.curve.bound(found.steps) == 0
-    assert found.curve.upper(found.steps) == pytest.approx(float(found.eta))
+    assert found.meetings.bound(found.largest) == found.meetings.bound(found.steps) == 0
+    assert TotalVariationCurve(found.meetings).upper(found.steps) == pytest.approx(float(found.eta))
     assert calls[-1] == (300, 300)
     assert {total for _, total in calls} == {2, PILOT_PAIRS, 300}
     same = assess(SLOW, eta=Fraction(1, 100), seed="a", workers=1)
     assert (same.steps, same.lag, same.median) == (found.steps, found.lag, found.median)
-    assert assess(SLOW, eta="1/100", seed="b").curve.meetings.times.tolist() != again.times.tolist()
+    assert assess(SLOW, eta="1/100", seed="b").meetings.times.tolist() != again.times.tolist()
 
 
 @pytest.mark.parametrize(("eta", "pairs"), [("1/2", 100), ("3/100", 100), ("0.0299", 101), (Fraction(2, 301), 452)])
@@ -95,12 +96,12 @@ def test_pilot_pairs_are_not_used_again() -> None:
     kernel = Refresh(sixteenths=2, values=8, uniform_start=True, steps_per_sweep=64)
     tried, found = pilot(kernel, seed="own", most=10**5), assess(kernel, eta="1/2", seed="own")
     assert tried.lag == found.lag == 64
-    assert tried.meetings.times.tolist() != found.curve.meetings.times[:PILOT_PAIRS].tolist()
+    assert tried.meetings.times.tolist() != found.meetings.times[:PILOT_PAIRS].tolist()
 
 
 def test_words(snapshot: Snapshot) -> None:
     meetings = Meetings("k", 9, 99, np.array([10, 11]), np.array([True, True]), "s")
-    found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), 1, TotalVariationCurve(meetings))
+    found = Assessment("line_gibbs", 82, 738, 90, 3000, 3000, 120, 365, Fraction(1, 1000), 1, meetings)
     snapshot(describe(found), "many sweeps")
     snapshot(describe(replace(found, sweeps=1, steps=9, largest=4)), "one sweep")
     snapshot(describe(replace(found, shapes=4)), "four shapes")
@@ -172,7 +173,7 @@ def test_many_shapes_share_the_time_and_too_many_pairs_are_refused_at_once() -> 
     found = assess_all([(SLOW, "a"), (SLOW, "b")], eta="1/50")
     alone = assess(SLOW, eta="1/50", seed="a")
     assert (alone.pairs, found[0].pairs) == (150, 185)  # ln 40 = 3.689 in place of 3
-    assert found[0].curve.meetings.times[:150].tolist() == alone.curve.meetings.times.tolist()
+    assert found[0].meetings.times[:150].tolist() == alone.meetings.times.tolist()
 
 
 @pytest.mark.parametrize(

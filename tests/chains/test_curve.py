@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.chains.meeting import Meetings, TotalVariationCurve, meeting_times
+from holdfast.chains.meeting import Meetings, meeting_times
 from holdfast.errors import InvalidParameter, NoMeeting
+from holdfast.research.chains.curve import TotalVariationCurve
 
 from .toy import Refresh
 

@@ -110,7 +110,7 @@ def test_every_chain_is_pickled_with_its_assessment(name: str) -> None:
     again = pickle.loads(pickle.dumps(chain))
     assert isinstance(chain.assessment, Assessment)
     assert (again.assessment.steps, again.assessment.eta) == (chain.assessment.steps, chain.assessment.eta)
-    assert np.array_equal(again.assessment.curve.meetings.times, chain.assessment.curve.meetings.times)
+    assert np.array_equal(again.assessment.meetings.times, chain.assessment.meetings.times)
     values = []
     for each in (chain, again):
         with hf.NoiseKey.for_tests("pickled").stream(name) as words:

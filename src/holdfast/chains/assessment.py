@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.chains.meeting import Meetings, Progress, TotalVariationCurve, check_all_met, meeting_times
+from holdfast.chains.meeting import Meetings, Progress, check_all_met, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.errors import InvalidParameter, NoMeeting, RequestTooLarge
 from holdfast.exact.balls import ball, enclosure, precision
@@ -88,7 +88,7 @@ class Assessed:
 class Assessment(Assessed):
     """The same with the pairs themselves."""
 
-    curve: TotalVariationCurve
+    meetings: Meetings
 
 
 class Said(NamedTuple):
@@ -141,7 +141,7 @@ def pilot(
             kernel, lag=lag, pairs=pairs, most=most, seed=f"{seed}: pilot {number}", workers=workers, progress=progress
         )
         check_all_met(meetings)
-        if Fraction(TotalVariationCurve(meetings).bound(0)) <= SHARP_ENOUGH:
+        if Fraction(meetings.bound(0)) <= SHARP_ENOUGH:
             break
         ordered = np.sort(meetings.coupled_steps)
         lag = whole_sweeps(int(ordered[-(-95 * pairs // 100) - 1]), kernel)
@@ -255,7 +255,7 @@ def _assess_pairs(
         largest=int(ordered[-1]),
         eta=eta,
         shapes=shapes,
-        curve=TotalVariationCurve(meetings),
+        meetings=meetings,
     )
 
 

@@ -19,7 +19,6 @@ Reference: [BJV19]; figure 1 of [DGGY22] shows such curves.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -42,10 +41,6 @@ SLICE_NANOSECONDS = 300_000_000
 """Work between two looks at whether to stop."""
 UPDATES = 50
 """Pieces of work for each worker, so that progress is shown about that often and no worker waits long for the last."""
-
-
-ONE_SIDED_95 = 1.645
-"""95 % quantile of the standard normal law."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +75,18 @@ class Meetings:
     def coupled_steps(self) -> NDArray[np.int64]:
         """tau - lag: the steps that a pair made together, at least 1."""
         return self.times - self.lag
+
+    def bound(self, step: int) -> float:
+        """The average of J_t: an unbiased estimate of an upper bound of d_TV(pi_t, pi). NoMeeting if a pair is censored."""
+        check_all_met(self)
+        return int(self.lags_left(step).sum()) / self.pairs  # of whole numbers: rounded once
+
+    def lags_left(self, step: int) -> NDArray[np.int64]:
+        """J_t of each pair."""
+        step = exact_integer(step, "step")
+        if step < 0:
+            raise InvalidParameter(f"A step is 0 or more. Got {step}.")
+        return np.maximum(0, -((step - self.coupled_steps) // self.lag))
 
 
 def meeting_times(
@@ -172,52 +179,6 @@ def _at_least(value: int, least: int, name: str, unit: str) -> int:
     if number < least:
         raise InvalidParameter(f"{name} is a number of {unit}, {least} or more. Got {number}.")
     return number
-
-
-@dataclass(frozen=True, eq=False)
-class TotalVariationCurve:
-    """The estimated bound of d_TV(pi_t, pi) as a function of the step t; see the module's text for what it is and is not."""
-
-    meetings: Meetings
-
-    def bound(self, step: int) -> float:
-        """The average of J_t: an unbiased estimate of an upper bound of d_TV(pi_t, pi). NoMeeting if a pair is censored."""
-        check_all_met(self.meetings)
-        return self._mean(step)
-
-    def standard_error(self, step: int) -> float:
-        """Standard error of `bound`. It is 0 if all pairs agree, which does not mean that the bound is known: use `upper`."""
-        check_all_met(self.meetings)
-        return float(np.std(self._lags_left(step), ddof=1)) / math.sqrt(self.meetings.pairs)
-
-    def upper(self, step: int) -> float:
-        """A 95 % upper figure: bound + 1.645 standard errors (normal approximation), never below 3/N."""
-        return max(self.bound(step) + ONE_SIDED_95 * self.standard_error(step), 3 / self.meetings.pairs)
-
-    def lower_envelope_if_met_at_cap(self, step: int) -> float:
-        """NOT A BOUND: what `bound` would be if every censored pair had met with its last step. The truth about them is worse.
-
-        For figures that show how far a run that gave no bound has come. Without censored pairs it equals `bound`.
-        """
-        return self._mean(step)
-
-    def points(self, count: int) -> NDArray[np.int64]:
-        """At most `count` steps for a figure, evenly from 0 to the largest tau - L, where the estimate is 0 (if all pairs met)."""
-        count = exact_integer(count, "count")
-        if count < 2:
-            raise InvalidParameter(f"A curve has 2 points or more. Got count {count}.")
-        last = int(self.meetings.coupled_steps.max())
-        return np.unique(np.array([last * place // (count - 1) for place in range(count)], dtype=np.int64))
-
-    def _mean(self, step: int) -> float:
-        return int(self._lags_left(step).sum()) / self.meetings.pairs  # of whole numbers: rounded once
-
-    def _lags_left(self, step: int) -> NDArray[np.int64]:
-        """J_t of each pair."""
-        step = exact_integer(step, "step")
-        if step < 0:
-            raise InvalidParameter(f"A step is 0 or more. Got {step}.")
-        return np.maximum(0, -((step - self.meetings.coupled_steps) // self.meetings.lag))
 
 
 def check_all_met(meetings: Meetings) -> None:

@@ -86,14 +86,7 @@ class GeneralizedGaussian(ChainMechanism):
         keys.Key("rho", keys.budget, '"1/10"'),
         keys.Key("sigma_squared", keys.exact_number(), '"100"'),
         keys.Key("epsilon", keys.budget, '"0.25"'),
-        keys.Key(
-            "delta",
-            keys.probability(
-                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9"; generalized-laplace takes none.',
-                large='must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".',
-            ),
-            '"1e-9"',
-        ),
+        keys.delta_key("generalized-laplace"),
         keys.Key("calibration", keys.one_of(*_CALIBRATIONS), '"tight"'),
         *SAMPLER_KEYS,
         keys.Key("law", keys.one_of(*_LAWS), '"auto"'),

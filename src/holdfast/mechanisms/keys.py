@@ -126,9 +126,11 @@ budget = exact_number(
 """Reads epsilon or rho."""
 
 
-def probability(large: str, zero: str = _TOO_SMALL) -> Reader:
-    """Reads an exact number strictly between 0 and 1."""
-    return exact_number(1, zero=zero, large=large)
+def delta_key(without: str) -> Key:
+    """The delta of a Gaussian; `without`: a mechanism that takes none."""
+    zero = f'must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9"; {without} takes none.'
+    large = 'must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".'
+    return Key("delta", exact_number(1, zero=zero, large=large), '"1e-9"')
 
 
 def one_of(*choices: str) -> Reader:

@@ -28,7 +28,9 @@ def sampler_keys(*samplers: str) -> tuple[keys.Key, ...]:
     return (
         keys.Key("sampler", keys.one_of(*samplers), '"auto"'),
         keys.Key("allow_estimated", keys.boolean, "true"),
-        keys.Key("eta", keys.probability('must be less than 1: it is a probability. Got {text}. Write eta = "1/1000".'), '"1/1000"'),
+        keys.Key(
+            "eta", keys.exact_number(1, large='must be less than 1: it is a probability. Got {text}. Write eta = "1/1000".'), '"1/1000"'
+        ),
     )
 
 

@@ -188,14 +188,7 @@ class _Gaussian(SubspaceMechanism):
     run_file_keys = (
         keys.Key("rho", keys.budget, '"1/10"'),
         keys.Key("epsilon", keys.budget, '"0.25"'),
-        keys.Key(
-            "delta",
-            keys.probability(
-                zero='must be greater than zero: no Gaussian reaches 0. Write delta = "1e-9"; projected-laplace takes none.',
-                large='must be less than 1: a larger delta promises nothing. Got {text}. Write delta = "1e-9".',
-            ),
-            '"1e-9"',
-        ),
+        keys.delta_key("projected-laplace"),
     )
 
     def __init__(

@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 from holdfast.chains.assessment import assess
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
-from holdfast.chains.meeting import Meetings, TotalVariationCurve
+from holdfast.chains.meeting import Meetings
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.errors import InvalidParameter, NoMeeting, OutputExists, OutputProblem, RequestTooLarge
@@ -26,6 +26,7 @@ from holdfast.laws import L1Laplace, L2Laplace, Reads, Target
 from holdfast.mechanisms.mechanism import Mechanism
 from holdfast.privacy.estimated import added_delta
 from holdfast.research.chains import diagnose as module
+from holdfast.research.chains.curve import TotalVariationCurve
 from holdfast.research.chains.diagnose import CONFIDENTIAL, NOT_INSTALLED, DiagnosedBlocks, Diagnosis, DiagnosisRow, diagnose
 from tests.chains.toy import Refresh
 from tests.publication.test_plan import Sealed

@@ -23,7 +23,7 @@ import numpy as np
 
 from holdfast.chains.assessment import MAX_MINUTES, PILOT_PAIRS, confidence_factor, pilot
 from holdfast.chains.kernels import DECAYS, KERNELS, chain_seed, kernel_for
-from holdfast.chains.meeting import Progress, TotalVariationCurve, meeting_times
+from holdfast.chains.meeting import Progress, meeting_times
 from holdfast.chains.protocol import Kernel
 from holdfast.channels import Channel, Facts
 from holdfast.display import count_of
@@ -38,6 +38,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.estimated import added_delta
 from holdfast.publication.folder import output_problem
 from holdfast.randomness import NoiseKey
+from holdfast.research.chains.curve import TotalVariationCurve
 from holdfast.research.chains.diagnostics import StepCounter, run_slices, trace_summary
 from holdfast.research.chains.page import (
     AllBlocksFacts,
