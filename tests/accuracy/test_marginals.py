@@ -13,12 +13,12 @@ import pytest
 
 import holdfast as hf
 from holdfast.accuracy.cell_laws import cell_probabilities
+from holdfast.card.figure_facts import NoiseLawFacts
 from holdfast.exact import DiscreteGaussian, DiscreteLaplace
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Free, General, Grid, OneSum
 from holdfast.laws import Gaussian, L1Laplace, Rounded, Target
 from holdfast.publication.report_facts import noise_charts
-from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.wording.catalogue import Sentences
 

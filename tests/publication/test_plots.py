@@ -15,13 +15,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.accuracy.cell_laws import cell_probabilities
+from holdfast.card.figure_facts import LIMITS
 from holdfast.errors import InvalidParameter, InvalidRun, UnreadableInput, VerificationFailed
 from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import shares, sizes, spreads
 from holdfast.publication.sums import Level, LevelSums, deviations_of, levels_of
-from holdfast.report.figures.facts import LIMITS
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP, Figure
 from holdfast.runfiles.runfile import load_run

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.card.figure_facts import ReportFacts
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import MOST_GROUPS, WHOLE, table_rows
 from holdfast.publication.rows import FIRST
-from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.report import report_html
 from holdfast.verification.inert import not_inert
 from tests.notebooks import notebook_page

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.figures.facts import Bar, NoiseLawFacts, Ranked, ReportFacts
+from holdfast.card.figure_facts import Bar, NoiseLawFacts, Ranked, ReportFacts
 from holdfast.report.figures.noise import MAX_BARS
 from holdfast.report.figures.ranked import ranked_figure
 from holdfast.report.report import report_html

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.report.figures.facts import ReportFacts
+from holdfast.card.figure_facts import ReportFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.wording.budget import Guess, factor

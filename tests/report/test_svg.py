@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.figures.facts import NoiseLawFacts
+from holdfast.card.figure_facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.svg import axis_below, linear, on_page, picture, steps_down
 from holdfast.report.frame import capital, text

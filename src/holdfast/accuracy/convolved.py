@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,30 +38,19 @@ WIDEST_GAUSSIAN = 25
 """Variance up to which Gaussian cells are taken: beyond, the lattice sum is as good."""
 
 
-class IndependentCell(Protocol):
-    """The law of an independent cell."""
-
-    @property
-    def rate(self) -> float:
-        """Up to which u moments are looked at."""
-
-    def transform(self, x: Floats) -> Floats:
-        """E exp(i x z): real and above 0."""
-
-    def log_moment(self, u: Floats) -> Floats:
-        """A bound of log E exp(u z); infinity where there is none."""
-
-
 @dataclass(frozen=True)
 class LaplaceCell:
     rate: float
+    """Up to which u moments are looked at."""
     spread: float
     """The variance."""
 
     def transform(self, x: Floats) -> Floats:
+        """E exp(i x z): real and above 0."""
         return np.asarray(1 / (1 + 2 * self.spread * np.sin(x / 2) ** 2))
 
     def log_moment(self, u: Floats) -> Floats:
+        """A bound of log E exp(u z); infinity where there is none."""
         left = 1 - 2 * self.spread * np.sinh(np.minimum(np.abs(u), self.rate) / 2) ** 2
         with np.errstate(divide="ignore"):
             return np.where(left > 0, -np.log(np.maximum(left, 0.0)), np.inf)
@@ -85,6 +74,10 @@ class GaussianCell:
 
     def log_moment(self, u: Floats) -> Floats:
         return np.asarray(self.variance * u**2 / 2)
+
+
+IndependentCell: TypeAlias = LaplaceCell | GaussianCell
+"""The law of an independent cell."""
 
 
 @dataclass(frozen=True, eq=False)

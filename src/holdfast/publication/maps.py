@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from holdfast.card.figure_facts import Area, AreasFacts
 from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
 from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
-from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.tables import Universe
 
 if TYPE_CHECKING:

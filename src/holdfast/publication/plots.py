@@ -23,9 +23,9 @@ from holdfast.report.figures.svg import Figure
 from holdfast.wording.catalogue import ENGLISH, Sentences
 
 if TYPE_CHECKING:
+    from holdfast.card.figure_facts import SpreadFacts
     from holdfast.publication.plan import Plan
     from holdfast.publication.publication import PublishedTable
-    from holdfast.report.figures.facts import SpreadFacts
 
 MOST_BARS = 100
 

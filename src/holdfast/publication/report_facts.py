@@ -17,19 +17,7 @@ from numpy.typing import NDArray
 from holdfast.accuracy.cell_laws import cell_law
 from holdfast.accuracy.error_laws import ErrorLaws
 from holdfast.accuracy.interval import Interval, around
-from holdfast.card.parts import ViewInfo
-from holdfast.chains.sampler import ChainSampler
-from holdfast.channels import Drawing
-from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
-from holdfast.channels.layout import LevelError
-from holdfast.errors import InvalidParameter
-from holdfast.exact.formatting import round_figure
-from holdfast.lattices.shapes import Shape
-from holdfast.laws import Reads
-from holdfast.publication.plan import Plan
-from holdfast.publication.rows import published_rows, rows_facts
-from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, names_of, sums_of
-from holdfast.report.figures.facts import (
+from holdfast.card.figure_facts import (
     LIMITS,
     AreasFacts,
     Bar,
@@ -46,6 +34,18 @@ from holdfast.report.figures.facts import (
     Sizes,
     SpreadFacts,
 )
+from holdfast.card.parts import ViewInfo
+from holdfast.chains.sampler import ChainSampler
+from holdfast.channels import Drawing
+from holdfast.channels.covariance import BATCHES, COSTLY_CELLS, public_draws, standard_error
+from holdfast.channels.layout import LevelError
+from holdfast.errors import InvalidParameter
+from holdfast.exact.formatting import round_figure
+from holdfast.lattices.shapes import Shape
+from holdfast.laws import Reads
+from holdfast.publication.plan import Plan
+from holdfast.publication.rows import published_rows, rows_facts
+from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, names_of, sums_of
 from holdfast.samplers.protocol import BlockSampler, InputSampler, cell_draws
 from holdfast.tables import Universe
 from holdfast.wording.figures import is_nil

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.report.figures.facts import Row, RowGroup, RowsFacts
+from holdfast.card.figure_facts import Row, RowGroup, RowsFacts
 from holdfast.report.frame import Say
 from holdfast.report.rows import first_title, rows_table
 from holdfast.tables import Universe

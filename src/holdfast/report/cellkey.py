@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import NoiseLawFacts
 from holdfast.cellkey.check import Check, RowFigures
 from holdfast.exact.formatting import RAISED, format_deviation, format_number, format_percent
 from holdfast.report.delta_chart import DeltaCurve, delta_figure
-from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.frame import PageFigure, PageTable, Say, capital, name, render, text
 from holdfast.wording.cellkey import check_sentences, key_size_text

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from holdfast.card.card import Card, LevelSpread
+from holdfast.card.figure_facts import ReportFacts
 from holdfast.exact.formatting import format_decimal, format_deviation, format_number, format_percent, format_published
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure, relative_figure
-from holdfast.report.figures.facts import ReportFacts
 from holdfast.report.figures.heat_map import heat_figure
 from holdfast.report.figures.noise import noise_figure
 from holdfast.report.figures.ranked import ranked_figure

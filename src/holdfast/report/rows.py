@@ -10,7 +10,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from holdfast.card.card import Card
-from holdfast.report.figures.facts import Row, RowGroup, RowsFacts
+from holdfast.card.figure_facts import Row, RowGroup, RowsFacts
 from holdfast.report.frame import MAX_NAME, PageSection, Say, join, name, paragraph, shorten_name, table, tag
 from holdfast.report.page import SHOWN_COLUMNS, noun, nouns, say_of
 from holdfast.wording.figures import deviation_text

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.card.card import Card
+from holdfast.card.figure_facts import AreasFacts
 from holdfast.card.parts import ViewInfo, measure_of
 from holdfast.chains.assessment import Said
 from holdfast.channels import Facts
@@ -33,7 +34,6 @@ from holdfast.publication.order import KeptRow, software
 from holdfast.publication.plan import decide_exposure, exposure_after, prepare
 from holdfast.publication.publication import Folder, Publication, PublishedTable, make_card
 from holdfast.publication.report_facts import report_facts
-from holdfast.report.figures.facts import AreasFacts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
 
+from holdfast.card.figure_facts import AreasFacts, Bar, GridFacts, Ranked, SharesFacts, Sizes, SpreadFacts
 from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_three, format_tick, format_up
 from holdfast.wording.catalogue import Sentences
 
@@ -51,29 +51,12 @@ def deviation_text(say: Sentences, value: float | None, noun: str, *, is_bound: 
     return say("page.nil", limit=str(NIL)) if is_nil(value, noun) else format_deviation(value, is_bound=is_bound)
 
 
-class _Spread(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def margin(self) -> str | None: ...
-    @property
-    def units(self) -> int: ...
-    @property
-    def smallest(self) -> float | None: ...
-    @property
-    def median(self) -> float | None: ...
-    @property
-    def largest(self) -> float | None: ...
-    @property
-    def looked_at(self) -> int: ...
-
-
-def error_text(say: Sentences, spreads: Sequence[_Spread]) -> str:
+def error_text(say: Sentences, spreads: Sequence[SpreadFacts]) -> str:
     """Every row of the chart."""
     return "; ".join(f"{level_by_margin(say, spread.name, spread.margin)}: {spread_text(say, spread)}" for spread in spreads) + "."
 
 
-def spread_text(say: Sentences, spread: _Spread) -> str:
+def spread_text(say: Sentences, spread: SpreadFacts) -> str:
     """3.15 (exact to 3.16); one number where all are alike."""
     if spread.median is None or spread.smallest is None or spread.largest is None:
         return say("page.not_known")
@@ -85,14 +68,6 @@ def spread_text(say: Sentences, spread: _Spread) -> str:
         which = "figures.spread_one" if low == high else "figures.spread_some"
         return say(which, middle=middle, low=low, high=high, looked_at=spread.looked_at)
     return middle if low == high else say("page.range", middle=middle, low=low, high=high)
-
-
-class _Shares(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def numbers(self) -> int: ...
-    def above(self, limit: int, /) -> int: ...
 
 
 def relative_header(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
@@ -113,32 +88,18 @@ def class_text(say: Sentences, limits: Sequence[float]) -> tuple[str, ...]:
     )
 
 
-def relative_text(say: Sentences, shares: Sequence[_Shares], limits: Sequence[float]) -> str:
+def relative_text(say: Sentences, shares: Sequence[SharesFacts], limits: Sequence[float]) -> str:
     """For every level the shares above each limit."""
     return "; ".join(f"{level_text(say, found.name)}: {_shares(say, found, limits)}" for found in shares) + "."
 
 
-def _shares(say: Sentences, found: _Shares, limits: Sequence[float]) -> str:
+def _shares(say: Sentences, found: SharesFacts, limits: Sequence[float]) -> str:
     count = found.numbers or 1
     shown = ((format_percent(found.above(place) / count), format_percent(limit)) for place, limit in enumerate(limits))
     return ", ".join(say("figures.share_above", share=share, limit=limit) for share, limit in shown)
 
 
-class _SizeClass(Protocol):
-    @property
-    def median(self) -> float: ...
-
-
-class _Sizes(Protocol):
-    @property
-    def classes(self) -> Sequence[_SizeClass]: ...
-    @property
-    def exact(self) -> int: ...
-    @property
-    def not_positive(self) -> int: ...
-
-
-def size_text(say: Sentences, sizes: _Sizes, noun: str) -> str:
+def size_text(say: Sentences, sizes: Sizes, noun: str) -> str:
     """The first and the last class, and what has no dot."""
     first, last = format_three(sizes.classes[0].median), format_three(sizes.classes[-1].median)
     told = say("figures.size_same" if first == last else "figures.size_range", first=first, last=last, **say.nouns(noun))
@@ -148,50 +109,24 @@ def size_text(say: Sentences, sizes: _Sizes, noun: str) -> str:
     return f"{told} {say(f'figures.size_left_{which}', exact=sizes.exact, not_positive=sizes.not_positive)}"
 
 
-class _Bar(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-class _Ranked(Protocol):
-    @property
-    def level(self) -> str: ...
-    @property
-    def bars(self) -> Sequence[_Bar]: ...
-    @property
-    def units(self) -> int: ...
-    @property
-    def intervals(self) -> str: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def shared_parts(self) -> Sequence[str]: ...
-
-
-def interval_text(say: Sentences, bar: _Bar) -> str | None:
+def interval_text(say: Sentences, bar: Bar) -> str | None:
     """The ends of a bar's interval; None where it has none."""
     return None if bar.low is None or bar.high is None else between(say, format_published(bar.low), format_published(bar.high))
 
 
-def ranked_title(say: Sentences, ranked: _Ranked, noun: str) -> str:
+def ranked_title(say: Sentences, ranked: Ranked, noun: str) -> str:
     which = "figures.ranked_cells" if ranked.level == CELLS else "figures.ranked_level"
     intervals = "" if ranked.intervals in ("none", "unknown") else "_intervals"
     return say(f"{which}{intervals}", level=level_text(say, ranked.level), **say.nouns(noun))
 
 
-def ranked_text(say: Sentences, ranked: _Ranked) -> str:
+def ranked_text(say: Sentences, ranked: Ranked) -> str:
     """The bars in words."""
     shown = ((bar.name, format_published(bar.value), interval_text(say, bar)) for bar in ranked.bars)
     return "; ".join(f"{name}: {value}{'' if ends is None else f' ({ends})'}" for name, value, ends in shown) + "."
 
 
-def ranked_caption(say: Sentences, ranked: _Ranked, noun: str) -> str:
+def ranked_caption(say: Sentences, ranked: Ranked, noun: str) -> str:
     """What all bars have in common, what the lines are, and how many bars are not shown."""
     how = say(f"figures.intervals_{ranked.intervals}", level=format_percent(ranked.confidence), factor="1.96", **say.nouns(noun))
     shown = len(ranked.bars)
@@ -200,28 +135,17 @@ def ranked_caption(say: Sentences, ranked: _Ranked, noun: str) -> str:
     return f"{say('figures.ranked_shared', names=', '.join(ranked.shared_parts))} {told}" if ranked.shared_parts else told
 
 
-class _Grid(Protocol):
-    @property
-    def rows(self) -> Sequence[str]: ...
-    @property
-    def columns(self) -> Sequence[str]: ...
-    @property
-    def values(self) -> Sequence[Sequence[float | None]]: ...
-    @property
-    def deviations(self) -> Sequence[Sequence[float | None]]: ...
-
-
-def heat_caption(say: Sentences, grid: _Grid, noun: str) -> str:
+def heat_caption(say: Sentences, grid: GridFacts, noun: str) -> str:
     told = say("figures.shades", **say.nouns(noun))
     return f"{told} {say('figures.heat_corner')}" if has_deviations(grid) else told
 
 
-def has_deviations(grid: _Grid) -> bool:
+def has_deviations(grid: GridFacts) -> bool:
     """Whether any standard deviation is known: without one nothing is marked."""
     return any(deviation is not None for row in grid.deviations for deviation in row)
 
 
-def heat_text(say: Sentences, grid: _Grid, known: Sequence[float], limit: float, noun: str) -> str:
+def heat_text(say: Sentences, grid: GridFacts, known: Sequence[float], limit: float, noun: str) -> str:
     """Size, range and how many are marked."""
     pairs = [pair for values, spreads in zip(grid.values, grid.deviations, strict=True) for pair in zip(values, spreads, strict=True)]
     marked = sum(value is not None and bool(sd) and (sd or 0.0) > limit * max(value, 0.0) for value, sd in pairs)
@@ -248,20 +172,13 @@ def shade_text(say: Sentences, edges: Sequence[float]) -> tuple[str, ...]:
     return (*(say("figures.shade_to", edge=edge) for edge in shown), say("figures.shade_above", edge=shown[-1]))
 
 
-class _Areas(Protocol):
-    @property
-    def areas(self) -> Sequence[object]: ...
-    @property
-    def without_area(self) -> int: ...
-
-
-def map_caption(say: Sentences, areas: _Areas, noun: str) -> str:
+def map_caption(say: Sentences, areas: AreasFacts, noun: str) -> str:
     """How the map is read, and what it lacks."""
     told = f"{say('figures.shades', **say.nouns(noun))} {say('figures.map_dot')}"
     return f"{told} {say('figures.map_left', count=areas.without_area)}" if areas.without_area else told
 
 
-def map_text(say: Sentences, areas: _Areas, known: Sequence[float], marked: int, limit: float, noun: str) -> str:
+def map_text(say: Sentences, areas: AreasFacts, known: Sequence[float], marked: int, limit: float, noun: str) -> str:
     """Number of areas, range, how many are marked."""
     count = len(areas.areas)
     if not known:

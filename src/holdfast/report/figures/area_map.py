@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import Area, AreasFacts
 from holdfast.exact.formatting import format_percent, format_published
-from holdfast.report.figures.facts import Area, AreasFacts
 from holdfast.report.figures.heat_map import KEY, UNSURE, is_unsure, shade_edges, shade_keys, shade_of
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, dot, label, picture
 from holdfast.report.frame import tag

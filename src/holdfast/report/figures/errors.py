@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import LIMITS, SharesFacts, SpreadFacts
 from holdfast.exact.formatting import format_number, format_percent
-from holdfast.report.figures.facts import LIMITS, SharesFacts, SpreadFacts
 from holdfast.report.figures.svg import (
     HALO,
     INK,

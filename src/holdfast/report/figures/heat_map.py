@@ -6,8 +6,8 @@ import math
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import GridFacts
 from holdfast.exact.formatting import format_deviation, format_percent, format_published, format_tick
-from holdfast.report.figures.facts import GridFacts
 from holdfast.report.figures.svg import GREY, INK, RAMP, WIDTH, Figure, box, cut, label, picture, width_of
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import deviation_text, has_deviations, heat_caption, heat_text, shade_text

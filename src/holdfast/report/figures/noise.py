@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import NoiseLawFacts
 from holdfast.exact.formatting import format_number, format_percent, format_tick
-from holdfast.report.figures.facts import NoiseLawFacts
 from holdfast.report.figures.svg import GREY, MAIN, RAMP, WIDTH, Figure, Place, axis_left, box, label, line, linear, nice_ticks, picture
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import between, noise_header, noise_place, noise_text

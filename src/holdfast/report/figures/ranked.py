@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import Bar, Ranked
 from holdfast.exact.formatting import format_percent, format_published, format_tick
 from holdfast.report.figures import svg as draw
-from holdfast.report.figures.facts import Bar, Ranked
 from holdfast.report.figures.svg import Figure
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text, level_text, ranked_caption, ranked_text, ranked_title

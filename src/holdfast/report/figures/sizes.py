@@ -6,9 +6,9 @@ import math
 
 from markupsafe import Markup
 
+from holdfast.card.figure_facts import LIMITS, SizeClass, Sizes
 from holdfast.exact.formatting import format_deviation, format_number, format_percent
 from holdfast.report.figures import svg as draw
-from holdfast.report.figures.facts import LIMITS, SizeClass, Sizes
 from holdfast.report.figures.svg import Figure
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import between, size_text
