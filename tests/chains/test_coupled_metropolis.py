@@ -23,6 +23,7 @@ from holdfast.testing import ListedWords, check_fit_categories, chi_square_p_val
 from tests.examples import examples
 
 from .fibres import check_margins
+from .rational import RationalMetropolis
 from .test_metropolis import BLOCKS, HALF, KERNELS, THIRD, TOP, extra_words, small
 from .transitions import energies, joint_transitions, overlap, proposal_mass, transitions
 
@@ -73,7 +74,7 @@ def test_the_chains_propose_the_same_as_often_as_possible() -> None:
     """One coordinate, no bound in reach: equal proposals have the overlap as mass, up to what lies outside."""
     target = small("sum of 3").target
     wide = replace(target, cells=2, lower=np.array([-30, -30]), upper=np.array([30, 30]))
-    kernel = Metropolis(wide, np.array([[1], [-1]]), jump_base=THIRD)
+    kernel = RationalMetropolis(wide, np.array([[1], [-1]]), jump_base=THIRD)
     for w in (0, 1, 2, 5):
         equal = sum(proposal_mass(kernel, (0,), (w,), (x,), (x,)) for x in range(-30, 31))
         assert 0 <= overlap(THIRD, w) - equal <= THIRD**20

@@ -13,11 +13,12 @@ import numpy as np
 
 from holdfast.chains.coupled_line import CoupledLine, best_shifts, shift_line
 from holdfast.chains.line_gibbs import LineGibbs
-from holdfast.chains.metropolis import CoupledMetropolis, Metropolis
+from holdfast.chains.metropolis import CoupledMetropolis
 from holdfast.chains.protocol import State, StatePair
 from holdfast.lattices import algebra
 
 from .lines import every_move
+from .rational import RationalMetropolis
 
 Point: TypeAlias = tuple[int, ...]
 Listed: TypeAlias = Mapping[int, Fraction]
@@ -26,7 +27,7 @@ Joint: TypeAlias = dict[tuple[int, int], Fraction]
 
 def transitions(kernel: Any, state: State) -> dict[Point, Fraction]:
     """The law of one step; the base must be rational and every table bounded."""
-    if isinstance(kernel, Metropolis):
+    if isinstance(kernel, RationalMetropolis):
         return _of_metropolis(kernel, state)
     if isinstance(kernel, LineGibbs):
         return _of_line(kernel, state)
@@ -37,6 +38,7 @@ def transitions(kernel: Any, state: State) -> dict[Point, Fraction]:
 def joint_transitions(coupled: Any, pair: StatePair) -> dict[tuple[Point, Point], Fraction]:
     """The law of one step of two chains."""
     if isinstance(coupled, CoupledMetropolis):
+        assert isinstance(coupled.kernel, RationalMetropolis)
         return _of_coupled_metropolis(coupled.kernel, pair)
     if isinstance(coupled, CoupledLine):
         return _of_coupled_line(coupled.kernel, pair)
@@ -124,7 +126,7 @@ def _of_coupled_line(kernel: LineGibbs, pair: StatePair) -> dict[tuple[Point, Po
 
 
 @lru_cache(maxsize=16)
-def energies(kernel: Metropolis) -> dict[Point, int]:
+def energies(kernel: RationalMetropolis) -> dict[Point, int]:
     """Every state that the bounds allow, with its energy."""
     target = kernel.target
     assert target.lower is not None
@@ -143,10 +145,9 @@ def energies(kernel: Metropolis) -> dict[Point, int]:
     return out
 
 
-def jump_mass(kernel: Metropolis, jump: int) -> Fraction:
+def jump_mass(kernel: RationalMetropolis, jump: int) -> Fraction:
     """P[e = jump] in one coordinate."""
     base = kernel.jump_base
-    assert base is not None
     return (1 - base) / (1 + base) * base ** abs(jump)
 
 
@@ -158,7 +159,7 @@ def overlap(base: Fraction, shift: int) -> Fraction:
     return 2 * base ** ((shift + 1) // 2) / (1 + base)
 
 
-def proposal_mass(kernel: Metropolis, v: Point, w: Point, x: Point, y: Point) -> Fraction:
+def proposal_mass(kernel: RationalMetropolis, v: Point, w: Point, x: Point, y: Point) -> Fraction:
     """Probability that the chains at v and w propose x and y."""
     total = Fraction(1)
     for a, b, c, d in zip(v, w, x, y, strict=True):
@@ -169,26 +170,25 @@ def proposal_mass(kernel: Metropolis, v: Point, w: Point, x: Point, y: Point) ->
 
 
 @cache
-def _joint_from_zero(kernel: Metropolis, w: int, x: int, y: int) -> Fraction:
+def _joint_from_zero(kernel: RationalMetropolis, w: int, x: int, y: int) -> Fraction:
     """The maximal pairing of the jump laws around 0 and w: what they share where x = y, and the product of what is left of each."""
-    assert kernel.jump_base is not None
     joint = min(jump_mass(kernel, x), jump_mass(kernel, x - w)) if x == y else Fraction(0)
     left = max(jump_mass(kernel, x) - jump_mass(kernel, x - w), Fraction(0))
     right = max(jump_mass(kernel, y - w) - jump_mass(kernel, y), Fraction(0))
     return joint + left * right / (1 - overlap(kernel.jump_base, w)) if left and right else joint
 
 
-def _reached(kernel: Metropolis, here: Point, there: Point) -> Fraction:
+def _reached(kernel: RationalMetropolis, here: Point, there: Point) -> Fraction:
     """Probability that `there` is proposed from `here`."""
     return math.prod((jump_mass(kernel, y - x) for x, y in zip(here, there, strict=True)), start=Fraction(1))
 
 
-def _acceptance(kernel: Metropolis, here: Point, there: Point) -> Fraction:
+def _acceptance(kernel: RationalMetropolis, here: Point, there: Point) -> Fraction:
     listed = energies(kernel)
     return min(Fraction(1), kernel.target.decay.exact_ratio(listed[there], listed[here]))
 
 
-def _of_metropolis(kernel: Metropolis, state: State) -> dict[Point, Fraction]:
+def _of_metropolis(kernel: RationalMetropolis, state: State) -> dict[Point, Fraction]:
     here = tuple(int(x) for x in kernel.entering(state))
     others = [there for there in energies(kernel) if there != here]
     out = {there: _reached(kernel, here, there) * _acceptance(kernel, here, there) for there in others}
@@ -196,7 +196,7 @@ def _of_metropolis(kernel: Metropolis, state: State) -> dict[Point, Fraction]:
     return out
 
 
-def _of_coupled_metropolis(kernel: Metropolis, pair: StatePair) -> dict[tuple[Point, Point], Fraction]:
+def _of_coupled_metropolis(kernel: RationalMetropolis, pair: StatePair) -> dict[tuple[Point, Point], Fraction]:
     v, w = (tuple(int(x) for x in kernel.entering(state)) for state in pair)
     fibre = tuple(energies(kernel))
     out: dict[tuple[Point, Point], Fraction] = {}

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from flint import arb
@@ -36,10 +36,9 @@ from holdfast.chains.words_in_steps import run_steps
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.exact import DiscreteLaplace
 from holdfast.exact.balls import ball, floors
-from holdfast.exact.parameters import Exact, exact_fraction, positive_fraction, sample_size
+from holdfast.exact.parameters import Exact, positive_fraction, sample_size
 from holdfast.exact.predicates import BAND, is_below
 from holdfast.exact.table import TableSampler
-from holdfast.exact.weights import FixedWeights
 from holdfast.lattices import Shape, algebra
 from holdfast.randomness import Words
 
@@ -136,25 +135,6 @@ INDEX_BITS = 12
 """Cells of the table of jumps: few, so that it stays in the first-level cache."""
 
 
-@dataclass(frozen=True)
-class RationalJumps:
-    """Law:  P[e] proportional to base^|e| for a rational base. Implements `weights.WeightSource`."""
-
-    base: Fraction
-
-    def fixed_weights(self, bits: int, guard: int) -> FixedWeights:
-        unit = 1 << (bits + guard + 64)
-        arm, weight = [], self.base
-        while weight * (1 << (bits + 1)) >= 1:
-            arm.append(weight)
-            weight *= self.base
-        lows = [math.floor(w * unit) for w in arm]
-        highs = [math.ceil(w * unit) for w in arm]
-        beyond = weight / (1 - self.base) * unit
-        tail = (math.floor(beyond), math.ceil(beyond))
-        return FixedWeights(-len(arm), [*lows[::-1], unit, *lows], [*highs[::-1], unit, *highs], tail, tail)
-
-
 class Watched(NamedTuple):
     """The cells as functions of the coordinates: nonzero entries of the basis, column by column. And bounds of the cells."""
 
@@ -193,8 +173,8 @@ class Metropolis:
 
     Law:         one step from v: jump in every coordinate, one accept decision for all (text above). A table outside the target's bounds
                  is never accepted.
-    Given:       `basis` as columns, independent (checked). `jump_base` replaces exp(-jump_rate) by a rational number, for tests that
-                 compute in fractions. `band` is the doubtful zone of the compiled loop; it changes the time and nothing else.
+    Given:       `basis` as columns, independent (checked). `band` is the doubtful zone of the compiled loop; it changes the time and
+                 nothing else.
     Guarantees:  the transition law is exact over uniform words. A step takes m + 1 words: one for each jump, one to accept.
     Reference:   [DGGY22] Algorithm 1; [theory T20], [theory T46]. Doubles in the loop: the exponent is an exact integer times a rate
                  correct to 2^-52 of itself (for "norm" a quotient by two square roots, five roundings), so exp(-x) is off by less than
@@ -204,17 +184,12 @@ class Metropolis:
     target: ChainTarget
     basis: Ints
     jump_rate: Fraction = Fraction(1)
-    jump_base: Fraction | None = None
     band: float = BAND
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "basis", _checked_basis(self.basis, self.target.cells))
         object.__setattr__(self, "jump_rate", positive_fraction(self.jump_rate, "jump_rate"))
-        if self.jump_base is not None:
-            object.__setattr__(self, "jump_base", exact_fraction(self.jump_base, "jump_base"))
-            if not 0 < self.jump_base < 1:
-                raise InvalidParameter(f"jump_base must lie between 0 and 1. Got {self.jump_base}.")
-        elif not Fraction(1, 1000) <= self.jump_rate <= 1000:
+        if not Fraction(1, 1000) <= self.jump_rate <= 1000:
             raise RequestTooLarge(
                 "jump_rate must lie between 1/1000 and 1000: jumps of about 1/jump_rate are drawn by table. Rates near 1 are usual."
             )
@@ -229,7 +204,7 @@ class Metropolis:
             )
 
     @classmethod
-    def of_shape(cls, target: ChainTarget, shape: Shape, jump_rate: Exact = 1) -> Metropolis:
+    def of_shape(cls, target: ChainTarget, shape: Shape, jump_rate: Exact = 1) -> Self:
         """Along the basis of one block: differences of neighbours on grids and under one sum, a reduced basis for general blocks."""
         return cls(target, shape.basis(), positive_fraction(jump_rate, "jump_rate"))
 
@@ -324,8 +299,6 @@ class Metropolis:
 
     def power(self, exponent: int) -> arb:
         """a^exponent as a ball at flint's current precision."""
-        if self.jump_base is not None:
-            return ball(self.jump_base) ** exponent
         return (-ball(self.jump_rate * exponent)).exp()
 
     def check_state(self, state: State) -> State:
@@ -351,8 +324,6 @@ class Metropolis:
     @cached_property
     def sampler(self) -> TableSampler:
         """One jump from one word."""
-        if self.jump_base is not None:
-            return TableSampler(RationalJumps(self.jump_base))
         sampler = DiscreteLaplace.of_rate(self.jump_rate).sampler()
         assert isinstance(sampler, TableSampler)  # jump_rate >= 1/1000
         return sampler

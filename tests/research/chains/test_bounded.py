@@ -30,6 +30,7 @@ from holdfast.research.chains.bounded import (
 from holdfast.research.chains.lattices import generating_rows
 from holdfast.samplers.bounded_block import BoundedBlock
 from tests.chains.lines import dense, every_move
+from tests.chains.rational import RationalMetropolis
 from tests.chains.transitions import transitions
 from tests.samplers.bounded_cases import Point, fibre, grid_sums, law
 
@@ -141,7 +142,7 @@ class TestReach:
         assert chain.moves == "all moves"
         assert isinstance(chain.kernel, Metropolis)
         assert not connected(points, chain.kernel.basis.T)
-        fractions = Metropolis(
+        fractions = RationalMetropolis(
             ChainTarget(Decay("absolute", Fraction(1), Fraction(1, 2)), 27).within(
                 -np.array(point), np.max(points, axis=0) - np.array(point)
             ),

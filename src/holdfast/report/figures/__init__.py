@@ -1,1 +1,1 @@
-"""Figures as SVG, one kind per file, drawn from the plain values in facts.py; svg.py has the scales, lines and labels of all of them."""
+"""Figures as SVG, one kind per file, drawn from the plain values in card/figure_facts.py; svg.py has their scales, lines and labels."""
