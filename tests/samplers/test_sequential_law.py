@@ -207,6 +207,7 @@ SHAPED: dict[str, tuple[Shape, Gaussian | LevelGaussian]] = {
     "grid": (Grid((3, 4)), Gaussian(ONE / 2)),
     "levels": (SMALL["2 x 3 x 2, one-way"], Gaussian(ONE)),
     "general": (General(((1, 0, 1, 1), (0, 1, 1, 1)), (1, 1, 1, 1)), Gaussian(ONE / 2)),
+    "the only county of a state": (Units(Tree(((1,),)), (), ((0,), ())), LevelGaussian(ONE, ((0, 0, ONE),))),
     "units": (Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ())), LevelGaussian(ONE, ((0, 1, ONE / 2), (1, 0, ONE / 2)))),
 }
 
@@ -220,7 +221,7 @@ def test_every_shape_is_drawn_without_tries(name: str) -> None:
     z = choice.noise.draw(50, NoiseKey.for_tests("sequential law").stream(name))
     assert z.shape == (50, shape.size)
     assert shape.is_free or not (z @ np.asarray(shape.project(np.eye(shape.size))).T - z).round(6).any()
-    assert (steps.least is None) == (name in ("free", "two cells"))
+    assert (steps.least is None) == (name in ("free", "two cells", "the only county of a state"))
     assert (steps.kappa == 0) == (steps.least is None)
 
 
