@@ -51,11 +51,16 @@ PAIRED = {
     "one pair, weighed": General(((1, 2, 1), (0, 1, 1)), (1, 1, 2)),
 }
 """A single cell is drawn once class totals are known: its centre is half of its class's."""
+THREE_COUNTIES = partial(
+    TreeGaussian, Tree(((3,), (3, 1, 2))), (), (frozenset({0}), frozenset(), frozenset()), {(2, 0): ONE, (1, 0): ONE * 10}
+)
+"""Of unequal weights: the second of them is the narrowest step."""
 DENSE = ("one sum of three cells", "2 x 3 margins", "[[2, -3]]", "three overlapping sets")
 MADE: dict[str, Callable[[], Any]] = {
     **{f"grid {axes} at {s2}": partial(SequentialGaussian, axes, s2, whole=False) for axes, s2 in GRIDS},
     **{f"levels, {name}": partial(LevelsGaussian, SMALL[name], ONE * 6 / 10, whole=False) for name in LEVELS},
     **{f"tree, {name}": partial(sampler_for, name, scale=3, whole=False) for name in list(CASES)[:6]},
+    "tree, three counties": partial(THREE_COUNTIES, whole=False),
     **{f"klein, {name}": partial(KleinGaussian, LATTICES[name], ONE * 4 / 10, whole=False) for name in DENSE},
     **{f"classes, {name}": partial(ClassGaussian, SHAPES[name], ONE / 2, whole=False) for name in SHAPES},
     **{f"classes, {name}": partial(ClassGaussian, PAIRED[name], ONE * 4 / 10, whole=False) for name in PAIRED},
