@@ -22,6 +22,7 @@ from holdfast.randomness import NoiseKey
 from holdfast.samplers.classes import ClassGaussian
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian, SequentialGaussian
+from holdfast.samplers.protocol import steps_beneath
 from holdfast.samplers.steps import Steps, together
 from holdfast.samplers.table import choose, steps_of
 from holdfast.samplers.tree_gaussian import TreeGaussian
@@ -49,6 +50,7 @@ PAIRED = {
     "one pair, totals of one dimension": General(((1, 0, 1), (0, 1, 1)), (2, 1, 1)),
     "one pair, totals of two": General(((1, 1, 1),), (1, 2, 1)),
     "one pair, weighed": General(((1, 2, 1), (0, 1, 1)), (1, 1, 2)),
+    "one pair, totals narrower than cells": General(((1, 2, 3, 4),), (1, 1, 1, 2)),
 }
 """A single cell is drawn once class totals are known: its centre is half of its class's."""
 THREE_COUNTIES = partial(
@@ -228,6 +230,7 @@ def test_every_shape_is_drawn_without_tries(name: str) -> None:
     assert shape.is_free or not (z @ np.asarray(shape.project(np.eye(shape.size))).T - z).round(6).any()
     assert (steps.least is None) == (name in ("free", "two cells", "the only county of a state"))
     assert (steps.kappa == 0) == (steps.least is None)
+    assert steps_beneath(choose(shape, of).noise) == steps, "the lattice law has the same steps"
 
 
 def test_the_cube_is_drawn_at_any_budget() -> None:
