@@ -249,9 +249,9 @@ def draw_line(  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
-def log_keep(final, walk, spread, sums):  # type: ignore[no-untyped-def]
+def log_keep(final, walk, spread, word, sums):  # type: ignore[no-untyped-def]
     """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out. sums[1] gets what
-    centres known as doubles alone add to its error.
+    centres known as doubles alone add to its error. None is positive: it ends with the line after which the word throws the block away.
     """
     stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
     variances, share, ratio, step, _, _, near, _ = spread
@@ -289,6 +289,9 @@ def log_keep(final, walk, spread, sums):  # type: ignore[no-untyped-def]
                             if d != 0.0:
                                 result += log_ratio(own, min(abs(d), 0.5))
                         total -= D * z[j] - ahead[j]
+                    if word * WIDTH >= math.exp(result) + spread.keep_band + 2.0 * doubt:
+                        sums[1] = doubt
+                        return result
                 close_line(axes, line, box, rest, z, N, S, offsets, place)
     sums[1] = doubt
     return result
@@ -351,7 +354,7 @@ def is_kept(final, walk, spread, word, state, sums):  # type: ignore[no-untyped-
         return 1
     if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
         return state[KNOWN_VERDICT]
-    log = log_keep(final, walk, spread, sums)
+    log = log_keep(final, walk, spread, word, sums)
     return settle(word, math.exp(log), spread.keep_band + 2.0 * sums[1])
 
 
