@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
+from holdfast.exact._compiled import settle, settle_exp
 from holdfast.exact._loop_compiled import loop
-from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest, settle
+from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest
 
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
@@ -163,10 +164,7 @@ def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # 
         p = proposals[place]
         word = np.float64(accepts[place])
         x = gap * p - d
-        t = x * x * scale - least
-        if (word + 1.0) * WIDTH <= 1.0 - t - band:
-            break
-        verdict = settle(word, math.exp(-t), band)
+        verdict = settle_exp(word, WIDTH, x * x * scale - least, band)
         if verdict == 0:
             if state[KNOWN] != KNOWN_PAIR or place != state[KNOWN_PLACE]:
                 return OPEN_PAIR, np.int64(0)
@@ -355,7 +353,7 @@ def is_kept(final, walk, spread, word, state, sums):  # type: ignore[no-untyped-
     if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
         return state[KNOWN_VERDICT]
     log = log_keep(final, walk, spread, word, sums)
-    return settle(word, math.exp(log), spread.keep_band + 2.0 * sums[1])
+    return settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * sums[1])
 
 
 @loop(_nrt=False)
