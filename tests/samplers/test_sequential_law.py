@@ -56,7 +56,7 @@ PAIRED = {
 THREE_COUNTIES = partial(
     TreeGaussian, Tree(((3,), (3, 1, 2))), (), (frozenset({0}), frozenset(), frozenset()), {(2, 0): ONE, (1, 0): ONE * 10}
 )
-"""Of unequal weights: the second of them is the narrowest step."""
+"""A tree whose counties have unequal weights: the second of three is the narrowest step."""
 DENSE = ("one sum of three cells", "2 x 3 margins", "[[2, -3]]", "three overlapping sets")
 MADE: dict[str, Callable[[], Any]] = {
     **{f"grid {axes} at {s2}": partial(SequentialGaussian, axes, s2, whole=False) for axes, s2 in GRIDS},
