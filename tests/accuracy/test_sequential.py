@@ -81,6 +81,20 @@ def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None
         assert math.fsum(p for z, p in tables if abs(z[0] + z[1]) <= found.reach) >= level - 1e-6
 
 
+def test_an_interval_near_the_lattice_law_has_the_level_less_the_distance() -> None:
+    """The two laws differ by too little for coverage to show it."""
+    law, alpha = ErrorLaws(plan_of((3, 3), "40000").drawing).of(np.array([0]), np.array([1])), 0.05
+    for distance in (0.004, 0.02):
+        near, wider = NearSum(law, distance, 2e4, 0.0).reach(alpha), law.reach(alpha - distance)
+        assert near.reach == wider.reach > law.reach(alpha).reach
+        assert near.covered is not None
+        assert wider.covered is not None
+        assert near.covered == max(wider.covered - distance, 1 - alpha)
+    far = [NearSum(law, 0.03, 2e4, shift).reach(alpha) for shift in (0.0, 100.0)]
+    assert [found.method for found in far] == ["sub-Gaussian"] * 2
+    assert far[1].reach == far[0].reach + 100, "means of steps may move the sum as far"
+
+
 def test_narrow_steps_in_a_corner_do_not_widen_the_rest() -> None:
     """At 30 x 30 and sigma^2 = 1/2 the last cell drawn has a price of 1.15 and means that drift; a cell far from it has neither."""
     laws = ErrorLaws(plan_of((30, 30), "1/2").drawing)

@@ -57,6 +57,11 @@ TABLES: dict[str, tuple[hf.Universe, Keep, dict[str, Any]]] = {
     "general": (universe_of(8), [hf.linear([[1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 1, 0, 1, 0, 0, 2], [1, 0, 1, 0, 0, 3, 0, 1]])], {}),
     "shares": (universe_of(4, 3, 5), [hf.margin("a")], {"levels": {"a": {("b",): "1/4", "detailed": "3/4"}}}),
     "nothing kept": (universe_of(5), [], {}),
+    "a sum and a grid": (
+        hf.Universe.listed({"a": [*"aaabbbccc", *"xxxx"], "b": [*"abcabcabc", *"xxxx"], "cell": [str(i) for i in range(13)]}),
+        [hf.margin("a"), hf.margin("b")],
+        {},
+    ),
 }
 
 

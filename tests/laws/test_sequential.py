@@ -44,7 +44,8 @@ def test_it_falls_and_ends_at_its_least() -> None:
     found = [kappa_bound(Fraction(k, 40)) for k in range(1, 200)]
     assert all(a >= b for a, b in itertools.pairwise(found))
     assert found[-1] == kappa_bound(Fraction(10**6)) == Fraction(1, 10**30)
-    assert kappa_bound(Fraction(1, 10**6)) * Fraction(1, 10**6) == pytest.approx(0.25, rel=1e-5)
+    for v in (Fraction(1, 10**6), Fraction(1, 10**400)):  # beyond what a double holds
+        assert kappa_bound(v) * v == pytest.approx(0.25, rel=1e-5)
 
 
 def test_it_has_a_label_of_its_own_and_no_weights() -> None:

@@ -22,6 +22,7 @@ from holdfast.randomness import NoiseKey
 from holdfast.samplers.classes import ClassGaussian
 from holdfast.samplers.klein import KleinGaussian
 from holdfast.samplers.levels_gaussian import LevelsGaussian, SequentialGaussian
+from holdfast.samplers.protocol import steps_beneath
 from holdfast.samplers.steps import Steps, together
 from holdfast.samplers.table import choose, steps_of
 from holdfast.samplers.tree_gaussian import TreeGaussian
@@ -49,13 +50,19 @@ PAIRED = {
     "one pair, totals of one dimension": General(((1, 0, 1), (0, 1, 1)), (2, 1, 1)),
     "one pair, totals of two": General(((1, 1, 1),), (1, 2, 1)),
     "one pair, weighed": General(((1, 2, 1), (0, 1, 1)), (1, 1, 2)),
+    "one pair, totals narrower than cells": General(((1, 2, 3, 4),), (1, 1, 1, 2)),
 }
 """A single cell is drawn once class totals are known: its centre is half of its class's."""
+THREE_COUNTIES = partial(
+    TreeGaussian, Tree(((3,), (3, 1, 2))), (), (frozenset({0}), frozenset(), frozenset()), {(2, 0): ONE, (1, 0): ONE * 10}
+)
+"""A tree whose counties have unequal weights: the second of three is the narrowest step."""
 DENSE = ("one sum of three cells", "2 x 3 margins", "[[2, -3]]", "three overlapping sets")
 MADE: dict[str, Callable[[], Any]] = {
     **{f"grid {axes} at {s2}": partial(SequentialGaussian, axes, s2, whole=False) for axes, s2 in GRIDS},
     **{f"levels, {name}": partial(LevelsGaussian, SMALL[name], ONE * 6 / 10, whole=False) for name in LEVELS},
     **{f"tree, {name}": partial(sampler_for, name, scale=3, whole=False) for name in list(CASES)[:6]},
+    "tree, three counties": partial(THREE_COUNTIES, whole=False),
     **{f"klein, {name}": partial(KleinGaussian, LATTICES[name], ONE * 4 / 10, whole=False) for name in DENSE},
     **{f"classes, {name}": partial(ClassGaussian, SHAPES[name], ONE / 2, whole=False) for name in SHAPES},
     **{f"classes, {name}": partial(ClassGaussian, PAIRED[name], ONE * 4 / 10, whole=False) for name in PAIRED},
@@ -207,6 +214,7 @@ SHAPED: dict[str, tuple[Shape, Gaussian | LevelGaussian]] = {
     "grid": (Grid((3, 4)), Gaussian(ONE / 2)),
     "levels": (SMALL["2 x 3 x 2, one-way"], Gaussian(ONE)),
     "general": (General(((1, 0, 1, 1), (0, 1, 1, 1)), (1, 1, 1, 1)), Gaussian(ONE / 2)),
+    "the only county of a state": (Units(Tree(((1,),)), (), ((0,), ())), LevelGaussian(ONE, ((0, 0, ONE),))),
     "units": (Units(Tree(((2,), (2, 3))), (2,), ((0,), (), ())), LevelGaussian(ONE, ((0, 1, ONE / 2), (1, 0, ONE / 2)))),
 }
 
@@ -220,8 +228,9 @@ def test_every_shape_is_drawn_without_tries(name: str) -> None:
     z = choice.noise.draw(50, NoiseKey.for_tests("sequential law").stream(name))
     assert z.shape == (50, shape.size)
     assert shape.is_free or not (z @ np.asarray(shape.project(np.eye(shape.size))).T - z).round(6).any()
-    assert (steps.least is None) == (name in ("free", "two cells"))
+    assert (steps.least is None) == (name in ("free", "two cells", "the only county of a state"))
     assert (steps.kappa == 0) == (steps.least is None)
+    assert steps_beneath(choose(shape, of).noise) == steps, "the lattice law has the same steps"
 
 
 def test_the_cube_is_drawn_at_any_budget() -> None:

@@ -54,6 +54,7 @@ RATES = hf.Table(ONE_AREA, np.arange(-4, 5), count="rate", measure=AnswerGrid(Fr
 RELEASES: dict[str, tuple[hf.Table, list[Any], Any]] = {
     "laplace": (TWELVE, KEEP, hf.GeneralizedLaplace(epsilon="1/2", per="household")),
     "gaussian": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(epsilon="1/2", delta="1e-6", per="distance")),
+    "sequential": (NINE, [hf.margin("area")], hf.GeneralizedGaussian(rho=9, law="sequential", per="person")),
     "zcdp": (TWELVE, [hf.total(), hf.identity(hf.subset("area = 'c' and sex = 'F'"))], hf.GeneralizedGaussian(rho="1/10", per="distance")),
     "rounded": (TWELVE, THREE_WAY, hf.RoundedProjection(epsilon="1/2", per="distance")),
     "suppression": (NINE, SMALL, hf.Suppression()),

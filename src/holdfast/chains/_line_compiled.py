@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from holdfast.chains._picks_compiled import OPEN, choose, two_places
+from holdfast.exact._compiled import settle
 from holdfast.exact._loop_compiled import loop
 
 ALL_DONE, NEEDS_WORDS, LEFT_OPEN, TOO_LARGE = 0, 1, 2, 3
@@ -416,16 +417,6 @@ def best_shifts(count, cells, coefficients, x, y):  # type: ignore[no-untyped-de
 
 
 @loop(inline="always")
-def settle(word, value, band):  # type: ignore[no-untyped-def]
-    """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
-    if (np.float64(word) + 1.0) * WIDTH <= value - band:
-        return 1
-    if np.float64(word) * WIDTH >= value + band:
-        return -1
-    return 0
-
-
-@loop(inline="always")
 def mass_at(t, law, count, square, kind, rate, table):  # type: ignore[no-untyped-def]
     """Probability of t, with the relative error of its weight: not from cumulative sums. `law`: what `law_of` packs."""
     line, cross, first, last, _, least, _, _, base, total, _ = law
@@ -470,7 +461,7 @@ def pair_maximally(t, coin, word, p_law, q_law, shift, count, square, kind, rate
         return t, False
     p = mass_at(t, p_law, count, square, kind, rate, table)
     q = mass_at(t + shift, q_law, count, square, kind, rate, table)
-    verdict = 1 if q >= p * (1.0 + band) else settle(coin, min(q / p, 1.0), band)
+    verdict = 1 if q >= p * (1.0 + band) else settle(np.float64(coin), WIDTH, min(q / p, 1.0), band)
     if verdict >= 0:
         return t + shift, verdict != 0
     low, high = fill_residual(p_law, q_law, shift, count, square, kind, rate, table, residual)

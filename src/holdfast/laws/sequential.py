@@ -19,6 +19,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from holdfast.exact.balls import ball, enclosure, precision
+from holdfast.exact.formatting import round_up
 from holdfast.lattices import Lattice
 from holdfast.lattices.shapes import Shape
 from holdfast.laws.families import Basis, Field, Gaussian, Target, Variance, sum_upwards
@@ -129,11 +130,8 @@ def kappa_bound(v: Fraction) -> Fraction:
     Proof that it falls in v: kappa is 8 pi^2 sum v / (4 sinh^2(pi^2 v (2 m - 1))), and x / sinh^2 x falls.
     """
     with precision(KAPPA_BITS):
-        top = enclosure(_kappa_ball(v))[1]
-    if top <= LEAST_KAPPA:
-        return LEAST_KAPPA
-    unit = Fraction(10) ** (math.floor(math.log10(top)) + 1 - KAPPA_DIGITS)
-    return math.ceil(top / unit) * unit
+        top = enclosure(_kappa_ball(v)).upper
+    return LEAST_KAPPA if top <= LEAST_KAPPA else round_up(top, KAPPA_DIGITS)
 
 
 def _kappa_ball(v: Fraction) -> arb:

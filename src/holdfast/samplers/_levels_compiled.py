@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
+from holdfast.exact._compiled import settle, settle_exp
 from holdfast.exact._loop_compiled import loop
-from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest, settle
+from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin, log_ratio, nearest
 
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
@@ -163,10 +164,7 @@ def draw_cell(d, h, c, half, band, proposals, accepts, filled, used, state):  # 
         p = proposals[place]
         word = np.float64(accepts[place])
         x = gap * p - d
-        t = x * x * scale - least
-        if (word + 1.0) * WIDTH <= 1.0 - t - band:
-            break
-        verdict = settle(word, math.exp(-t), band)
+        verdict = settle_exp(word, WIDTH, x * x * scale - least, band)
         if verdict == 0:
             if state[KNOWN] != KNOWN_PAIR or place != state[KNOWN_PLACE]:
                 return OPEN_PAIR, np.int64(0)
@@ -249,9 +247,9 @@ def draw_line(  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
-def log_keep(final, walk, spread, sums):  # type: ignore[no-untyped-def]
+def log_keep(final, walk, spread, word, sums):  # type: ignore[no-untyped-def]
     """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out. sums[1] gets what
-    centres known as doubles alone add to its error.
+    centres known as doubles alone add to its error. None is positive: it ends with the line after which the word throws the block away.
     """
     stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
     variances, share, ratio, step, _, _, near, _ = spread
@@ -289,6 +287,9 @@ def log_keep(final, walk, spread, sums):  # type: ignore[no-untyped-def]
                             if d != 0.0:
                                 result += log_ratio(own, min(abs(d), 0.5))
                         total -= D * z[j] - ahead[j]
+                    if word * WIDTH >= math.exp(result) + spread.keep_band + 2.0 * doubt:
+                        sums[1] = doubt
+                        return result
                 close_line(axes, line, box, rest, z, N, S, offsets, place)
     sums[1] = doubt
     return result
@@ -351,8 +352,8 @@ def is_kept(final, walk, spread, word, state, sums):  # type: ignore[no-untyped-
         return 1
     if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
         return state[KNOWN_VERDICT]
-    log = log_keep(final, walk, spread, sums)
-    return settle(word, math.exp(log), spread.keep_band + 2.0 * sums[1])
+    log = log_keep(final, walk, spread, word, sums)
+    return settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * sums[1])
 
 
 @loop(_nrt=False)

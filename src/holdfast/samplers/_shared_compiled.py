@@ -18,16 +18,6 @@ CROSSOVER = float(theta.CROSSOVER)
 
 
 @loop(inline="always")
-def settle(word, value, band):  # type: ignore[no-untyped-def]
-    """Compare a uniform in [word, word + 1) / 2^32 with a real within `band` of `value`: 1 below, -1 not below, 0 open."""
-    if (word + 1.0) * WIDTH <= value - band:
-        return 1
-    if word * WIDTH >= value + band:
-        return -1
-    return 0
-
-
-@loop(inline="always")
 def nearest(numerator, full, reciprocal):  # type: ignore[no-untyped-def]
     """(c0, numerator - c0 full) with c0 = ceil(c - 1/2), c = numerator / full: a double finds it, integers correct it."""
     c0 = np.int64(np.rint(numerator * reciprocal))

@@ -295,11 +295,9 @@ class KleinGaussian:
 
     @cached_property
     def steps(self) -> Steps:
-        """The variances of its coefficients."""
-        if self.dimension == 1:
-            return Steps()
-        variances = [c.s_squared for c in self.coordinates]
-        return steps_with(self._variances, 1, min(variances), variances.count(min(variances)))
+        """The variances of its coefficients; only those whose centre moves have a price."""
+        moving = [c.s_squared for c in self.coordinates if len(c.later)]
+        return steps_with(self._variances, 1, min(moving), moving.count(min(moving))) if moving else Steps()
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells)."""

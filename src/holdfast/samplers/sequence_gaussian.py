@@ -171,7 +171,7 @@ class SequenceGaussian:
     @cached_property
     def steps(self) -> Steps:
         """The variances of its cells; the first one's centre is fixed, as kept sums are zero."""
-        return Steps() if self.sequence.free_cells == 1 else self.steps_given
+        return self.steps_given if self.sequence.free_cells > 1 else Steps()
 
     @cached_property
     def steps_given(self) -> Steps:
