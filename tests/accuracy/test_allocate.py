@@ -280,6 +280,10 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
         (["county=five"], "'county'"),
         (["state=5"], "kept exactly"),
         (["countie=5"], "Did you mean 'county'?"),
+        (
+            ["county,sex=5"],
+            "Did you mean 'county'? Known: 'state', 'county', 'sex', 'total'; several columns are a tuple, or --target a:b/=5.",
+        ),
     ],
 )
 def test_the_command_line_refuses(targets: list[str], told: str, work: Path, run: Callable[..., Ran]) -> None:

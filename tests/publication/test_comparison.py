@@ -74,6 +74,12 @@ class TestRows:
         assert row(found, "generalized-gaussian").sizes
         assert "generalized-laplace (asked): refused. A block of" in str(found)
 
+    def test_what_is_refused_in_every_form_is_told_once(self) -> None:
+        universe = hf.Universe.product({name: list(map(str, range(12))) for name in "ab"})
+        found = compare(universe, [hf.margin("a"), hf.margin("b")], hf.Conditional(epsilon="1/1000", lower=0))
+        assert [one.mechanism for one in found.rows].count("conditional") == 1
+        assert str(found).count("conditional (asked): refused.") == 1
+
     def test_a_chain_is_an_estimate(self) -> None:
         universe = hf.Universe.product({name: list("abc") for name in ("x", "y")})
         chain = hf.GeneralizedLaplace(epsilon="1/4", sampler="line_gibbs", eta="3/100", per="distance")

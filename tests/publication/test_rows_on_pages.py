@@ -48,6 +48,12 @@ def test_a_short_table_is_on_the_page_whole(size: int) -> None:
     assert "table.parquet" not in page.text
 
 
+def test_a_row_begins_with_the_name_of_its_column_where_rows_are_a_list() -> None:
+    """On a narrow page: "area a00001", not a bare code."""
+    page = report(released(hf.Universe.product({"area": letters(2, "a"), "sex": ["F", "M"]})))
+    assert '<th scope="row" data-label="area" role="rowheader">' in page
+
+
 def test_a_long_table_has_the_first_rows_of_every_group() -> None:
     regions = letters(7, "region ")
     made = released(hf.Universe.product({"town": letters(61, "t"), "region": regions, "sex": ["F", "M"]}))

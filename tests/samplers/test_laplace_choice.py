@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from holdfast.errors import NoExactSampler
-from holdfast.lattices.shapes import Free, General, Grid, OneSum
+from holdfast.lattices.shapes import Free, General, Grid, Levels, OneSum
 from holdfast.laws import L1Laplace
 from holdfast.randomness import NoiseKey
 from holdfast.samplers import choice as choice_module
-from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, duration
+from holdfast.samplers.choice import CELL_SECONDS, RULE_EPSILON, Compared, Reason, duration, least_tries
 from holdfast.samplers.coupling import sampler as coupling_cost
 from holdfast.samplers.coupling.klein_step import DenseKlein
 from holdfast.samplers.coupling.sampler import CouplingLaplace
@@ -25,6 +25,7 @@ from holdfast.samplers.one_sum_laplace import OneSumLaplace
 from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.table import COUPLING, choose
 from holdfast.wording.samplers import reason_phrase
+from tests.samplers.levels_shapes import PLAIN, SMALL, tree
 
 QUARTER = L1Laplace(Fraction(1, 4))
 
@@ -203,3 +204,18 @@ class TestCost:
         slow.klein.most_off = 0.0
         assert plain.try_cost == coupling_cost.try_cost((5,), 2)
         assert slow.try_cost == plain.try_cost + coupling_cost.SLOW_COST * 3**3
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_rule_for_totals_at_levels_is_no_more_than_a_pilot_finds(name: str) -> None:
+    shape = SMALL[name]
+    rejection = PivotLaplace(shape.as_general().listed_matrix(), RULE_EPSILON)
+    assert 1 <= least_tries(shape) <= rejection.expected_tries
+
+
+def test_no_pivots_are_looked_for_where_no_pilot_would_say_otherwise(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
+    """County totals and sex by age kept over many places: the search for pivots took a minute."""
+    monkeypatch.setattr(PivotLaplace, "__init__", lambda *_: pytest.fail("pivots were looked for"))
+    shape = Levels((tree((53,), (60,) * 53), PLAIN(2), PLAIN(6)), ((0, 1, 1), (1, 0, 0)))
+    with pytest.raises(NoExactSampler, match=r"more than 1e\+20 tries"):
+        choose(shape, QUARTER)

@@ -223,7 +223,9 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
             return (column,), np.unique(found, return_inverse=True)[1].astype(np.int64), name
     known = dict.fromkeys([*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL])
     near = nearest(name, known, "{!r}")
-    raise InvalidParameter(f"levels: there is no level {name!r}. {near}Known: {', '.join(map(repr, known))}; or a tuple of columns.")
+    raise InvalidParameter(
+        f"levels: there is no level {name!r}. {near}Known: {', '.join(map(repr, known))}; several columns are a tuple, or --target a:b/=5."
+    )
 
 
 def _place(universe: Universe, columns: tuple[str, ...], name: LevelName) -> tuple[int, int, tuple[str, ...], bool]:

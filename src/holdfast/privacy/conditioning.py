@@ -203,7 +203,7 @@ def _gaussian_factor(shape: Bounded) -> int:
     if not shape.rows and (base.longest_move() is not None or _folds(shape) is not None):  # longest moves are of unimodular rows
         return 2
     raise InvalidParameter(
-        f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size} cells with "
+        f"Gaussian noise conditioned on bounds has no proven cost for every kind of block. There is one of {shape.size:,} cells with "
         "inequality rows, or with kept totals that are not one sum, not rows and columns, and not known to have rows whose nonzero minors "
         "of full size are all equal up to sign. Use Laplace noise, or leave the bounds out.",
         field="noise",

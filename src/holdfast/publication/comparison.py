@@ -75,7 +75,11 @@ def compare(table: Table | Declarations | Universe, keep: Iterable[Constraint], 
     for other in others:
         if other.for_distance(facts.records) != mechanism.for_distance(facts.records):
             exchanged = other.asked is not None and other.asked.numbers.keys() != budget.asked.numbers.keys()
-            rows += (replace(row, exchanged=exchanged) for row in _rows(facts, other, promise_text(other.asked), truth))
+            rows += (
+                replace(row, exchanged=exchanged)
+                for row in _rows(facts, other, promise_text(other.asked), truth)
+                if not (row.refused and (row.mechanism, row.problem) == (rows[0].mechanism, rows[0].problem))  # told of the one asked for
+            )
     return Comparison(facts.protected, asked, exchange_sentence(budget), stated_sentence(LARGEST_COUNT), tuple(rows))
 
 

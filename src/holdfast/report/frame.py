@@ -127,9 +127,9 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], nu
         return {"class_": "number"} if place in numbers else {}
 
     def cells(row: Sequence[str]) -> Markup:
-        labels = ({**({"data_label": name} if wide else {}), **right(place)} for place, name in enumerate(header[1:], 1))
+        first, *labels = ({**({"data_label": name} if wide else {}), **right(place)} for place, name in enumerate(header))
         return join(
-            tag("th", row[0], **role_attributes("rowheader", scope="row")),
+            tag("th", row[0], **role_attributes("rowheader", scope="row", **first)),
             *(tag("td", cell, **role_attributes("cell", **label)) for cell, label in zip(row[1:], labels, strict=True)),
         )
 

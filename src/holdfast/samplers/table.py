@@ -61,6 +61,7 @@ from holdfast.samplers.choice import (
     choose_coupling,
     general_laplace,
     grid_laplace,
+    levels_laplace,
     too_many_tries,
 )
 from holdfast.samplers.protocol import (
@@ -169,10 +170,6 @@ def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
     from holdfast.samplers.rounded_projection import RoundedGrid
 
     return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
-
-
-def _levels_laplace(shape: Levels, target: L1Laplace) -> Choice:
-    return general_laplace(shape.as_general(), target)
 
 
 def _levels_gaussian(shape: Levels, target: Gaussian, *, whole: bool = True) -> Choice:
@@ -338,7 +335,7 @@ SAMPLERS: dict[tuple[type[Shape], type[Target]], Prepare] = {
     (Grid, L1Laplace): grid_laplace,
     (Grid, Gaussian): _grid_gaussian,
     (Grid, Rounded): _grid_rounded,
-    (Levels, L1Laplace): _levels_laplace,
+    (Levels, L1Laplace): levels_laplace,
     (Levels, Gaussian): _levels_gaussian,
     (Levels, Rounded): _levels_rounded,
     (General, L1Laplace): general_laplace,
