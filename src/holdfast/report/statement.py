@@ -273,7 +273,7 @@ def _numbers(parameters: Mapping[str, str]) -> str:
 
 def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     given, kept = card.table, card.kept
-    lines = [say("statement.cells", count=given.cells, by=by_text(card), universe=universe_text(card))]
+    lines = [say("statement.cells", universe=universe_text(card))]
     if given.counted is not None:
         lines.append(text(given.counted))
     labels, rounded = given.read_labels(), rounded_text(card)
@@ -284,7 +284,7 @@ def _exact_lines(card: Card, say: Say) -> tuple[Markup, ...]:
     elif rounded:
         lines.append(say("statement.kept_rounded", count=kept.totals, constraints=constraints, rounded=rounded))
     else:
-        lines.append(say("statement.kept", count=kept.totals, constraints=constraints))
+        lines.append(say("statement.kept", count=kept.totals))
     if kept.identities:
         lines.append(say("page.identities", constraints=identities))
     lines.append(_others(card, say))
@@ -301,7 +301,7 @@ def _others(card: Card, say: Say) -> Markup:
     if is_bounded(card):
         return say("statement.others_bounded", which=which)
     step = step_of(card)
-    return say("statement.others_counts", which=which) if step is None else say("statement.others_values", which=which, step=step)
+    return say("statement.others_counts") if step is None else say("statement.others_values", which=which, step=step)
 
 
 def _which(card: Card, say: Say) -> Markup:
