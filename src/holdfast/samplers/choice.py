@@ -161,7 +161,7 @@ def levels_laplace(shape: Levels, target: L1Laplace) -> Choice:
 
 def least_tries(shape: Levels) -> float:
     """About the least tries of rejection where epsilon is small: the volume of a fundamental cell of the lattice, as no section of the l1
-    ball is larger than that of as many coordinates (Meyer and Pajor, 1988).
+    ball is larger than that of as many coordinates [MP88].
     """
     from holdfast.samplers.rejection import safe_exp
 
