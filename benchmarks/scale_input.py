@@ -100,7 +100,8 @@ def _rows(ends: list[Ints], low: int, high: int, schema: pa.Schema) -> pa.Table:
 def _people(low: int, high: int) -> Ints:
     """Many empty cells, and some of dozens of people."""
     bits = _mixed(np.arange(low, high, dtype=np.uint64))
-    return ((bits & 15) * (bits >> 4 & 7) * (bits >> 7 & 1)).astype(np.int64)
+    people: Ints = ((bits & 15) * (bits >> 4 & 7) * (bits >> 7 & 1)).astype(np.int64)
+    return people
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> Any:
