@@ -31,6 +31,7 @@ from holdfast.invariants.constraints import (
     integer_matrix,
     no_column,
 )
+from holdfast.tables.columns import BATCH, exact_total
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -86,11 +87,14 @@ class RowFamily:
 
     def totals(self, counts: Ints) -> Ints:
         """The row sums, exactly; RequestTooLarge if one leaves 64-bit integers."""
-        inside = self.group >= 0
-        _check_total(counts)
-        sums = np.zeros(self.count, dtype=np.int64)
-        np.add.at(sums, self.group[inside], counts[inside])
-        return sums
+        if exact_total(counts) >= 2**62:
+            raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")
+        sums = np.zeros(self.count + 1, dtype=np.int64)  # the last for cells in no row
+        for low in range(0, len(counts), BATCH):
+            group = self.group[low : low + BATCH]
+            starts = np.flatnonzero(np.append(True, group[1:] != group[:-1]))  # tables are mostly in order: neighbours share a row
+            np.add.at(sums, group[starts], np.add.reduceat(counts[low : low + BATCH], starts))
+        return sums[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,13 +376,6 @@ def _check_columns(universe: Universe, columns: Sequence[str], what: str) -> Non
     for column in columns:
         if column not in universe.codes:
             raise no_column(universe, column, what)
-
-
-def _check_total(counts: Ints) -> None:
-    """int64 sums of non-negative counts are exact below 2^63: decide by halves, which cannot overflow themselves."""
-    low, high = counts & 0xFFFFFFFF, counts >> 32
-    if (int(high.sum()) << 32) + int(low.sum()) >= 2**62:
-        raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")
 
 
 def broken_constraints(kept: Kept, counts: Ints) -> Iterator[tuple[int, Rows]]:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of
 from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
-from holdfast.tables.columns import CodeColumn, CountColumn
+from holdfast.tables.columns import CodeColumn, CountColumn, Indices
 from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
 from holdfast.tables.session import (
@@ -157,7 +157,7 @@ def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
 
 def read_codes(
     source: Source, columns: Sequence[str], allow_missing: bool = False
-) -> tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]]:
+) -> tuple[tuple[Any, ...], tuple[Indices, ...]]:
     """Per column the distinct codes, in order of first appearance, and the index of every row's code."""
     collected, _ = read_table(source, columns, [], allow_missing)
     return collected
@@ -165,7 +165,7 @@ def read_codes(
 
 def read_table(
     source: Source, columns: Sequence[str], numbers: Sequence[tuple[str, type[CountColumn]]], allow_missing: bool = False
-) -> tuple[tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]], list[NDArray[np.int64]]]:
+) -> tuple[tuple[tuple[Any, ...], tuple[Indices, ...]], list[NDArray[np.int64]]]:
     """The codes as `read_codes` gives them, and the columns of numbers, each named with the class that checks it."""
     places = find_columns(source, [*columns, *(name for name, _ in numbers)])
     codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
@@ -173,7 +173,7 @@ def read_table(
 
     logger.debug("Reading %s: columns %s", source.label, ", ".join([*columns, *(name for name, _ in numbers)]))
 
-    def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], list[NDArray[np.int64]]]:
+    def collect() -> tuple[list[tuple[Any, Indices]], list[NDArray[np.int64]]]:
         with closing(source.batches(places)) as batches:
             for arrays in batches:
                 for column, array in zip(codes, arrays, strict=False):
@@ -322,10 +322,12 @@ class ParquetSource:
         return list(self._schema.types)
 
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         names = [self.names[i] for i in columns]
-        with pq.ParquetFile(self._file) as file:
+        texts = [name for name, kind in zip(self.names, self._schema.types, strict=True) if pa.types.is_string(kind)]
+        with pq.ParquetFile(self._file, read_dictionary=texts) as file:
             for batch in guarded_batches(self.label, file.iter_batches(BATCH_ROWS, columns=names)):
                 yield [batch.column(name) for name in names]
 
