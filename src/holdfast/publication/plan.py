@@ -530,12 +530,8 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     facts, found = channel.facts, _find_exposure(channel, totals, table)
     if facts.zeros is None:
         return found
-    assert found.lower is not None
-    assert found.upper is not None
     alone = facts.zeros.moves.exposed_cells  # where no noise goes, the table says what the totals say
-    lower, upper = found.lower.copy(), found.upper.copy()
-    lower[alone] = upper[alone] = table[alone]
-    return replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(found.undecided, alone))
+    return found.with_pinned(alone, table[alone])
 
 
 def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None, table: NDArray[np.int64] | None = None) -> Exposure:
