@@ -6,7 +6,7 @@ Messages name the source, the column and the row (1 is the first row of data, a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -369,6 +369,15 @@ def arrow_numbers(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) 
     values = np.ascontiguousarray(values)
     bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bitmap, pa.py_buffer(values)])
+
+
+def arrow_texts(texts: Sequence[str]) -> Any:
+    """Texts as an Arrow array of type string; for few of them, where pandas need not be loaded for more."""
+    import pyarrow as pa
+
+    coded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
 
 def numpy_values(array: Any) -> NDArray[Any]:

@@ -167,6 +167,8 @@ def read_table(
     source: Source, columns: Sequence[str], numbers: Sequence[tuple[str, type[CountColumn]]], allow_missing: bool = False
 ) -> tuple[tuple[tuple[Any, ...], tuple[Indices, ...]], list[NDArray[np.int64]]]:
     """The codes as `read_codes` gives them, and the columns of numbers, each named with the class that checks it."""
+    import pyarrow as pa
+
     places = find_columns(source, [*columns, *(name for name, _ in numbers)])
     codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
     counts = [kind(name, source.label) for name, kind in numbers]
@@ -180,7 +182,9 @@ def read_table(
                     column.add(array)
                 for number, array in zip(counts, arrays[len(codes) :], strict=True):
                     number.add(array)
-        return [column.finish() for column in codes], [column.finish() for column in counts]
+        made = [column.finish() for column in codes], [column.finish() for column in counts]
+        pa.default_memory_pool().release_unused()
+        return made
 
     finished, checked = run_guarded(source.label, collect)
     return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
