@@ -123,6 +123,11 @@ class ShapeCovariance:
         if self.rounding is not None:
             yield self.rounding.basis if of_cells else self.rounding.query_basis
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the standard deviations of cells were estimated with a standard error of more than ROUGH of them."""
+        return "estimated" in self.bases(of_cells=True) and self.relative_error(of_cells=True) / 2 > ROUGH
+
     def relative_error(self, of_cells: bool) -> float:
         if self.rounding is None:
             return self.variance.relative_error
@@ -192,10 +197,10 @@ class Covariance:
         return out
 
     def rough(self) -> NDArray[np.bool_]:
-        """Cells whose standard deviation was estimated with a standard error of more than ROUGH of it."""
+        """Cells of shapes that are rough."""
         out = np.zeros(self.cells, dtype=np.bool_)
         for found in self.shapes:
-            out[found.cells] = "estimated" in found.bases(of_cells=True) and found.relative_error(of_cells=True) / 2 > ROUGH
+            out[found.cells] = found.is_rough
         return out
 
     @property

@@ -150,15 +150,16 @@ class Plan:
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
-        variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        is_bound = self.covariance.cell_basis == "upper bound"
-        deviations = [[round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances] for digits in (ROUGH_DIGITS, 6)]
-        few, six = (np.array(found)[which] for found in deviations)
-        rounded = np.where(self.covariance.rough(), few, six)
-        unseen = self.covariance.unseen()
-        unseen[self.facts.lattice.exposed_cells] = False
-        rounded[unseen] = math.nan
-        return rounded
+        is_bound, exposed = self.covariance.cell_basis == "upper bound", self.facts.lattice.exposed_cells
+        deviations = np.zeros(self.covariance.cells)
+        for found in self.covariance.shapes:
+            variances, which = _distinct(found.diagonal())
+            digits = ROUGH_DIGITS if found.is_rough else 6
+            values = np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which]
+            if found.variance.basis == "estimated" and not variances.all():
+                values = np.where((found.diagonal() == 0) & ~np.isin(found.cells, exposed), math.nan, values)
+            deviations[found.cells] = values
+        return deviations
 
     @property
     def sum_digits(self) -> int:
@@ -183,7 +184,8 @@ class Plan:
         if found is None or self.deviations is None:
             unknown = self.drawing.channel.target.publishes_cells
             return ExpectedDeviations(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
-        cells = np.sort(self.deviations[~np.isnan(self.deviations)])
+        cells = self.deviations[~np.isnan(self.deviations)]
+        cells.partition(sorted({0, len(cells) // 2, len(cells) - 1}) if len(cells) else 0)
         smallest, median, largest = (float(cells[i]) if len(cells) else None for i in (0, len(cells) // 2, -1))
         margins = tuple(self._margins())
         of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
@@ -262,9 +264,9 @@ class Plan:
         """The warning about cells that carry noise, as far as its standard deviation is known."""
         if self.deviations is None or not self.drawing.channel.target.publishes_cells:
             return ()
-        noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)
-        least = np.sort(np.nan_to_num(noisy)) / self.step  # no number where no draw had any noise
-        typical = float(least[(len(least) - 1) // 2]) if len(least) else None
+        least = np.nan_to_num(np.delete(self.deviations, self.facts.moves.exposed_cells), copy=False)  # no number where no draw had any
+        middle = (len(least) - 1) // 2
+        typical = float(np.partition(least, middle)[middle]) / self.step if len(least) else None
         rough = self.covariance is not None and bool((self.covariance.rough() | self.covariance.unseen()).any())
         return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis, is_rough=rough)
 
@@ -457,6 +459,13 @@ def plan(
     with watching(progress):
         made = prepare(facts if published_totals is None else facts.with_totals(published_totals), mechanism, disjoint=declared)
     return with_earlier(made, (), Order(beside=tuple(given.as_earlier for given in beside)))
+
+
+def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], Any]:
+    """The different values, and for each entry which of them it has; of many equal ones, as under one sum, without sorting them."""
+    if len(values) and (values == values[0]).all():
+        return values[:1], 0
+    return np.unique(values, return_inverse=True)
 
 
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
