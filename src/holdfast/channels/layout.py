@@ -74,7 +74,7 @@ class LevelLayout:
     def digest(self) -> str:
         """Digest of which cells make which units: laws with equal heights and masks differ if these do."""
         whole = hashlib.sha256(json.dumps(self.whole.fields).encode())
-        whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").tobytes())
+        whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").data)
         return whole.hexdigest()
 
     def holds(self, counts: NDArray[np.int64]) -> bool:

@@ -31,7 +31,7 @@ from holdfast.invariants.constraints import (
     integer_matrix,
     no_column,
 )
-from holdfast.tables.columns import BATCH, exact_total
+from holdfast.tables.columns import BATCH, Indices, exact_total, index_type
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -54,7 +54,8 @@ class RowFamily:
 
     constraint: str
     kind: Kind
-    group: Ints
+    group: Indices
+    """In integers as small as they may be, whatever they were given in."""
     count: int
     columns: tuple[str, ...]
     codes: NDArray[np.int32]
@@ -68,6 +69,9 @@ class RowFamily:
     """The levels of hierarchies that the rows go by beside `columns`."""
     form: Form = "other"
     """Which constraint they come from, as far as it decides how they are named."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", self.group.astype(index_type(self.count), copy=False))
 
     @property
     def is_margin(self) -> bool:

@@ -66,6 +66,9 @@ class Codes(Mapping[str, tuple[str, ...]]):
             self._made[column] = tuple(self._arrays[column].to_pylist())
         return self._made[column]
 
+    def __contains__(self, column: object) -> bool:
+        return column in self._arrays
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
