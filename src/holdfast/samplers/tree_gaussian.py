@@ -137,10 +137,10 @@ class TreeGaussian(SequenceGaussian):
         """(weights of the units of a level among their siblings, what they are multiples of)."""
         assert self.tree is not None
         exact, of, starts = [_fraction(s) for s in self._exact[level][mask]], self._classes[level][0], self.tree.starts(level - 1)
-        unit = exact[0]
+        unit, most = exact[0], max(exact)
         for s in exact:
             unit = Fraction(math.gcd(unit.numerator * s.denominator, s.numerator * unit.denominator), unit.denominator * s.denominator)
-            if max(exact) / unit > LARGEST_INTEGERS:
+            if most / unit > LARGEST_INTEGERS:
                 break
         else:
             multiples = np.array([int(s / unit) for s in exact], dtype=np.int64)[of]
