@@ -155,9 +155,7 @@ def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
     return f"{near}It has {len(names)} columns, none of those asked for.{odd}"
 
 
-def read_codes(
-    source: Source, columns: Sequence[str], allow_missing: bool = False
-) -> tuple[tuple[Any, ...], tuple[Indices, ...]]:
+def read_codes(source: Source, columns: Sequence[str], allow_missing: bool = False) -> tuple[tuple[Any, ...], tuple[Indices, ...]]:
     """Per column the distinct codes, in order of first appearance, and the index of every row's code."""
     collected, _ = read_table(source, columns, [], allow_missing)
     return collected
