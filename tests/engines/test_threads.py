@@ -73,9 +73,9 @@ def test_known_answers_from_any_number_of_threads_and_pieces_of_any_size(
     for threads, size in ((1, 1), (2, 7), (5, 64)):
         monkeypatch.setattr(local, "processors", lambda threads=threads: threads)
         in_pieces(monkeypatch, size)
-        for options in ({"group": 11}, {"group": 50, "dictionaries": False}):
-            path = write(tmp_path / "t.parquet", **options)
-            assert np.array_equal(published(path, name), counts), (threads, size, options)
+        for group, dictionaries in ((11, True), (50, False)):
+            path = write(tmp_path / "t.parquet", group=group, dictionaries=dictionaries)
+            assert np.array_equal(published(path, name), counts), (threads, size, group)
 
 
 def test_a_list_in_any_order_gives_the_same_where_it_is_not_public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,9 +69,12 @@ class ShapeCovariance:
     rounding: RoundingError | None = None
     """What rounding adds to `variance`."""
 
-    def variance_of(self, query: Floats) -> float:
+    def variance_of(self, query: NDArray[Any]) -> float:
         """Variance of the query's sum over these blocks."""
         values = query[self.cells]
+        if not values.any():
+            return 0.0
+        values = values.astype(np.float64, copy=False)
         if self.variance.form is not None:
             return float(self.variance.form.of(values).sum())
         values = values[~self._is_kept(values)]
@@ -210,7 +213,8 @@ class Covariance:
 
     def of(self, query: Any) -> float:
         """Variance of the noise of sum of query_i y_i; 0 for kept totals."""
-        vector = np.asarray(query, dtype=np.float64)
+        vector = np.asarray(query)
+        vector = vector if vector.dtype == np.bool_ else vector.astype(np.float64, copy=False)
         if vector.shape != (self.cells,):
             raise InvalidParameter(f"A query has one coefficient for each of the {self.cells} cells. Got shape {vector.shape}.")
         return float(sum(found.variance_of(vector) for found in self.shapes))

@@ -206,11 +206,12 @@ class Plan:
         if isinstance(self.drawing.channel.layout, LevelLayout):
             return  # `levels` has every level and margin
         for column in (None, *universe.columns):
-            group, codes = universe.group(() if column is None else (column,))
+            codes = np.zeros(1, dtype=np.int64) if column is None else universe.used_codes(column)
             if len(codes) == len(universe) and len(universe) > 1:
                 continue
-            rows = self._sums_looked_at(len(codes))
-            largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
+            own = np.zeros(len(universe), dtype=np.int8) if column is None else universe.code_indices(column)
+            looked_at = codes[: self._sums_looked_at(len(codes))].tolist()
+            largest = float(np.max([self.covariance.of(own == code) for code in looked_at]))
             deviation = max(largest, 0.0) ** 0.5 * self.step
             is_rough = self.sum_digits == ROUGH_DIGITS
             yield column, None if math.isnan(largest) else round_figure(deviation, ROUGH_DIGITS, is_bound=False) if is_rough else deviation
@@ -220,7 +221,7 @@ class Plan:
 
     def _margin_name(self, column: str) -> str:
         """ "by sex"; where not all sums were looked at, that too."""
-        sums = len(self.facts.universe.group((column,))[1])
+        sums = len(self.facts.universe.used_codes(column))
         looked_at = self._sums_looked_at(sums)
         return f"by {column}" if looked_at == sums else f"by {column} (largest of the first {looked_at} of {sums:,})"
 

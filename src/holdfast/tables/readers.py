@@ -17,6 +17,7 @@ import logging
 import os
 import re
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from itertools import islice
@@ -31,6 +32,7 @@ from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
 from holdfast.tables.columns import CodeColumn, CountColumn, Indices
 from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
+from holdfast.tables.machine import processors
 from holdfast.tables.session import (
     BATCH_ROWS,
     Session,
@@ -174,13 +176,11 @@ def read_table(
     logger.debug("Reading %s: columns %s", source.label, ", ".join([*columns, *(name for name, _ in numbers)]))
 
     def collect() -> tuple[list[tuple[Any, Indices]], list[NDArray[np.int64]]]:
-        with closing(source.batches(places)) as batches:
+        with ThreadPoolExecutor(processors()) as pool, closing(source.batches(places)) as batches:
             for arrays in batches:
-                for column, array in zip(codes, arrays, strict=False):
-                    column.add(array)
-                for number, array in zip(counts, arrays[len(codes) :], strict=True):
-                    number.add(array)
-        made = [column.finish() for column in codes], [column.finish() for column in counts]
+                for _ in pool.map(lambda column, array: column.add(array), (*codes, *counts), arrays):
+                    pass  # what is wrong is raised here, that of the first column first
+            made = list(pool.map(lambda column: column.finish(), codes)), [column.finish() for column in counts]
         pa.default_memory_pool().release_unused()
         return made
 

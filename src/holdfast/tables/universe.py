@@ -266,6 +266,15 @@ class Universe:
             self._spreads[place] = read_only(self._spread(place))
         return self._spreads[place]
 
+    def used_codes(self, column: str) -> NDArray[np.int64]:
+        """The places of those codes of a column that have a cell."""
+        place = self._place(column)
+        used = np.full(self._radices[place], self._indices is None)
+        given = used[:0] if self._indices is None else self._indices[place]
+        for low in range(0, len(given), BATCH):
+            used[given[low : low + BATCH]] = True
+        return np.flatnonzero(used)
+
     def cells_having(self, column: str, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each cell whether its code in a column is one of those chosen. In a product in order few codes cost little more than their
         cells.
