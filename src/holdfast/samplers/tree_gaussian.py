@@ -153,7 +153,7 @@ class TreeGaussian(SequenceGaussian):
     @cached_property
     def _classes(self) -> list[tuple[Ints, list[tuple[int, ...]]]]:
         """For every level the class of each unit, and for each class those of its children, sorted: s depends on these alone."""
-        found: list[tuple[Ints, list[tuple[int, ...]]]] = [(np.zeros(self.leaves, dtype=np.int64), [()])]
+        found: list[tuple[Ints, list[tuple[int, ...]]]] = [(np.broadcast_to(np.int64(0), self.leaves), [()])]
         for level in range(self.levels - 1, -1, -1):
             assert self.tree is not None
             below = found[-1][0]
