@@ -18,7 +18,7 @@ from holdfast.engines.local import run_all
 from holdfast.exposure import cells as exposure_cells
 from holdfast.invariants import rows
 from holdfast.lattices import geography, reduction
-from holdfast.tables import cells, columns, session, universe
+from holdfast.tables import cells, columns, readers, session, universe
 
 CELLS = ["state", "county", "block", "sex"]
 LEVELS: dict[Any, Any] = {"state": {"sex": "1/4"}, "county": {"total": "1/4"}, "block": "1/2"}
@@ -57,6 +57,7 @@ def published(path: Path, name: str, *, public: bool = True) -> np.ndarray:
 def in_pieces(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     for module, name in (
         *((module, "BATCH") for module in (columns, cells, universe, rows, geography, exposure_cells)),
+        (readers, "BATCH_ROWS"),
         (session, "BATCH_ROWS"),
         (reduction, "_PIECE"),
     ):
@@ -70,8 +71,10 @@ def test_known_answers_from_any_number_of_threads_and_pieces_of_any_size(
     counts = published(write(tmp_path / "t.parquet"), name)
     assert hashlib.sha256(counts.astype("<i8").tobytes()).hexdigest()[:16] == KNOWN[name]
     monkeypatch.setattr(local, "THREADED_CELLS", 0)
+    monkeypatch.setattr(readers, "THREADED_ROWS", 10)
     for threads, size in ((1, 1), (2, 7), (5, 64)):
-        monkeypatch.setattr(local, "processors", lambda threads=threads: threads)
+        for module in (local, readers):
+            monkeypatch.setattr(module, "processors", lambda threads=threads: threads)
         in_pieces(monkeypatch, size)
         for group, dictionaries in ((11, True), (50, False)):
             path = write(tmp_path / "t.parquet", group=group, dictionaries=dictionaries)

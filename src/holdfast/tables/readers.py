@@ -68,6 +68,9 @@ _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 
 _CHUNK = 2**22
 
+THREADED_ROWS = 2**16
+"""Rows of a piece from which each column is read in by a thread of its own."""
+
 _LONGEST_LINE = 2**24
 """In bytes; DuckDB takes none longer than 2^21."""
 
@@ -177,10 +180,12 @@ def read_table(
 
     def collect() -> tuple[list[tuple[Any, Indices]], list[NDArray[np.int64]]]:
         with ThreadPoolExecutor(processors()) as pool, closing(source.batches(places)) as batches:
+            spread: Any = map
             for arrays in batches:
-                for _ in pool.map(lambda column, array: column.add(array), (*codes, *counts), arrays):
+                spread = pool.map if len(arrays[0]) >= THREADED_ROWS else spread
+                for _ in spread(lambda column, array: column.add(array), (*codes, *counts), arrays):
                     pass  # what is wrong is raised here, that of the first column first
-            made = list(pool.map(lambda column: column.finish(), codes)), [column.finish() for column in counts]
+            made = list(spread(lambda column: column.finish(), codes)), [column.finish() for column in counts]
         pa.default_memory_pool().release_unused()
         return made
 
