@@ -462,11 +462,11 @@ def plan(
     return with_earlier(made, (), Order(beside=tuple(given.as_earlier for given in beside)))
 
 
-def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], Any]:
-    """The different values, and for each entry which of them it has; of many equal ones, as under one sum, without sorting them."""
-    if len(values) and (values == values[0]).all():
-        return values[:1], 0
-    return np.unique(values, return_inverse=True)
+def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The different values, and for each entry which of them it has. Equal neighbours are one, so that few have to be sorted."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    distinct, which = np.unique(values[starts], return_inverse=True)
+    return distinct, np.repeat(which, np.diff(starts, append=len(values)))
 
 
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
