@@ -58,8 +58,9 @@ def test_intervals_hold_all_tables_and_what_is_pinned_is_pinned(data: st.DataObj
     within = np.array([y for y in product(range(7), repeat=4) if bounds.hold(np.array(y))])
     matrix = hf.lattice(FOUR, keep).matrix.toarray()
     tables = within[(within @ matrix.T == matrix @ np.array(x)).all(axis=1)]
-    assert (tables >= found.lower).all()
-    assert (tables <= found.upper).all()
+    assert (tables[:, found.pinned] == found.values).all()
+    assert (tables[:, found.undecided] >= found.limits[0]).all()
+    assert (tables[:, found.undecided] <= found.limits[1]).all()
     assert all(len(np.unique(tables[:, cell])) == 1 for cell in found.cells)
     assert all(len(np.unique(within[:, cell])) == 1 for cell in found.known)
 

@@ -249,4 +249,4 @@ def test_cells_of_all_blocks_of_a_shape() -> None:
         mine = [block.cells.ravel().tolist() for block in blocks if block.shape == shape]
         assert blocks.cells_of(number).tolist() == mine
         assert blocks.cells_of(number).shape == (count, shape.size)
-        assert blocks.cells_of(number).dtype == np.int64
+        assert blocks.cells_of(number).dtype == np.int32

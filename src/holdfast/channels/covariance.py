@@ -69,9 +69,12 @@ class ShapeCovariance:
     rounding: RoundingError | None = None
     """What rounding adds to `variance`."""
 
-    def variance_of(self, query: Floats) -> float:
+    def variance_of(self, query: NDArray[Any]) -> float:
         """Variance of the query's sum over these blocks."""
         values = query[self.cells]
+        if not values.any():
+            return 0.0
+        values = values.astype(np.float64, copy=False)
         if self.variance.form is not None:
             return float(self.variance.form.of(values).sum())
         values = values[~self._is_kept(values)]
@@ -122,6 +125,11 @@ class ShapeCovariance:
         yield self.variance.basis
         if self.rounding is not None:
             yield self.rounding.basis if of_cells else self.rounding.query_basis
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the standard deviations of cells were estimated with a standard error of more than ROUGH of them."""
+        return "estimated" in self.bases(of_cells=True) and self.relative_error(of_cells=True) / 2 > ROUGH
 
     def relative_error(self, of_cells: bool) -> float:
         if self.rounding is None:
@@ -192,10 +200,10 @@ class Covariance:
         return out
 
     def rough(self) -> NDArray[np.bool_]:
-        """Cells whose standard deviation was estimated with a standard error of more than ROUGH of it."""
+        """Cells of shapes that are rough."""
         out = np.zeros(self.cells, dtype=np.bool_)
         for found in self.shapes:
-            out[found.cells] = "estimated" in found.bases(of_cells=True) and found.relative_error(of_cells=True) / 2 > ROUGH
+            out[found.cells] = found.is_rough
         return out
 
     @property
@@ -205,7 +213,8 @@ class Covariance:
 
     def of(self, query: Any) -> float:
         """Variance of the noise of sum of query_i y_i; 0 for kept totals."""
-        vector = np.asarray(query, dtype=np.float64)
+        vector = np.asarray(query)
+        vector = vector if vector.dtype == np.bool_ else vector.astype(np.float64, copy=False)
         if vector.shape != (self.cells,):
             raise InvalidParameter(f"A query has one coefficient for each of the {self.cells} cells. Got shape {vector.shape}.")
         return float(sum(found.variance_of(vector) for found in self.shapes))

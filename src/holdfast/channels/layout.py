@@ -19,6 +19,7 @@ from holdfast.lattices.shapes import Shape, Units
 from holdfast.laws import LevelGaussian, Sequential, Target
 from holdfast.laws.level_gaussian import Floats, LevelVariances
 from holdfast.laws.sequential import Raised
+from holdfast.tables.columns import BATCH
 
 MOST_MARGINS = 64
 """Margins of a level whose errors are listed; where there are more, those by no column, by one, and by all."""
@@ -74,7 +75,8 @@ class LevelLayout:
     def digest(self) -> str:
         """Digest of which cells make which units: laws with equal heights and masks differ if these do."""
         whole = hashlib.sha256(json.dumps(self.whole.fields).encode())
-        whole.update(np.ascontiguousarray(self.blocks.order, dtype="<i8").tobytes())
+        for low in range(0, len(self.blocks.order), BATCH):
+            whole.update(self.blocks.order[low : low + BATCH].astype("<i8").data)
         return whole.hexdigest()
 
     def holds(self, counts: NDArray[np.int64]) -> bool:

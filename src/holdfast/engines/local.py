@@ -12,9 +12,11 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from threading import Thread
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +26,20 @@ from holdfast.display import step
 from holdfast.errors import ContradictingTotals, InvalidParameter, InvariantBroken, OutsideBounds, RequestTooLarge, StreamReused
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.rows import broken_constraints
+from holdfast.laws import Reads
 from holdfast.randomness import NoiseKey, Words
 from holdfast.samplers.protocol import InputSampler
 from holdfast.tables import Table
 from holdfast.tables.columns import COUNT_LIMIT, CellKeySums
+from holdfast.tables.machine import processors
 
 logger = logging.getLogger(__name__)
 """It tells that a draw begins, and nothing of how it goes: times, tries and words are confidential."""
 
 Ints = NDArray[np.int64]
+
+THREADED_CELLS = 1 << 20
+"""Cells from which all processors draw."""
 
 
 def run_task(drawing: Drawing, task: Task, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
@@ -66,6 +73,37 @@ def check_published(channel: Channel, counts: Ints, published: Ints) -> None:
         raise InvariantBroken("A cell under a kept total of 0 did not come out as 0. Nothing was written. Please report this.")
 
 
+def run_all(tasks: Iterable[Task], run: Callable[[Task], int], threads: int, tell: Callable[[int], None]) -> None:
+    """Run every task, in so many threads, this one among them; `tell` what they have done together. The first failure ends all of them,
+    and so does a signal, each thread after the task at hand.
+    """
+    left, failures, done = iter(tasks), list[BaseException](), [0] * threads
+
+    def work(number: int) -> None:
+        for task in left:
+            if failures:
+                return
+            try:
+                done[number] += run(task)
+            except BaseException as failure:
+                failures.append(failure)
+            if number == 0:
+                tell(sum(done))
+
+    helpers = [Thread(target=copy_context().run, args=(work, number)) for number in range(1, threads)]
+    try:
+        for helper in helpers:
+            helper.start()
+        work(0)
+        for helper in helpers:
+            helper.join()
+    except BaseException as failure:  # a signal between two tasks
+        failures.append(failure)
+        raise
+    if failures:
+        raise failures[0]
+
+
 @dataclass(frozen=True, eq=False)
 class BoundRelease:
     """A key bound to one release of one data set, before a word of noise is drawn. CONFIDENTIAL: it holds the input and the subkey."""
@@ -85,16 +123,19 @@ class BoundRelease:
         counts = self.table.counts
         keys = self.table.key_sums if self.drawing.channel.needs_cell_keys else None  # a target gets what it declares, and no more
         published = counts.copy()
-        done = 0
         logger.debug("Drawing %d cells in %d tasks", len(published), len(self.tasks))
         loops = expecting(sum(task.cells.size for task in self.tasks)) if self.tasks else nullcontext()
+
+        def run(task: Task) -> int:
+            given = None if keys is None else keys.of(task.cells)
+            with self.subkey.stream(*task.label) as words:
+                published[task.cells] = run_task(self.drawing, task, counts[task.cells], given, words)
+            return task.cells.size
+
+        reads_nothing = self.drawing.channel.target.reads is Reads.NOTHING  # samplers that read counts may keep what they made of them
+        threads = processors() if reads_nothing and len(published) >= THREADED_CELLS else 1
         with self.subkey, loops, step("Drawing", len(published)) as tell:
-            for task in self.tasks:
-                given = None if keys is None else keys.of(task.cells)
-                with self.subkey.stream(*task.label) as words:
-                    published[task.cells] = run_task(self.drawing, task, counts[task.cells], given, words)
-                done += task.cells.size
-                tell(done, len(published))
+            run_all(self.tasks, run, threads, lambda done: tell(done, len(published)))
         check_published(self.drawing.channel, counts, published)
         return published
 

@@ -38,6 +38,7 @@ from holdfast.lattices.bounded_blocks import Inequalities, row_sum
 from holdfast.lattices.lattice import Lattice
 from holdfast.lattices.shapes import Free, OneSum
 from holdfast.lattices.shapes.shape import UNBOUNDED
+from holdfast.tables.columns import BATCH
 
 if TYPE_CHECKING:
     from holdfast.tables.universe import Universe
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 Bools: TypeAlias = NDArray[np.bool_]
+
+_NO_CELLS: Ints = np.zeros(0, dtype=np.int64)
 
 RULE = 1
 """Version of the rule. It is part of what labels streams: a change of which cells are left out needs a new one."""
@@ -159,13 +162,15 @@ class Exposure:
     universe: Universe
     fixed: Ints
     """Cells fixed by the kept rows themselves, whatever the values."""
-    lower: Ints | None
-    upper: Ints | None
-    """Certain bounds of every cell, where the totals were given as published."""
+    pinned: Ints
+    values: Ints
+    """Cells that the published totals leave one value, in order, and these values; none where the totals are not given."""
     known: Ints
     """Cells fixed by identities alone, or 0 by them since counts are not negative: known of every data set, and so exposed by nothing."""
     undecided: Ints
     """Cells of which it is not decided whether the kept totals fix them, or pin them by their values."""
+    limits: tuple[Ints, Ints] | None = None
+    """Certain bounds of the undecided cells; None where the totals are not given."""
     values_open: bool = False
     """Whether totals are kept whose values are not known yet: which cells they pin is then still open."""
     bounded: bool = False
@@ -188,7 +193,8 @@ class Exposure:
         """The undecided cells by their bounds, most cells first."""
         if not len(self.undecided):
             return []
-        bounds = [self._bounds(cell) for cell in self.undecided.tolist()]
+        none = [(None, None)] * len(self.undecided)
+        bounds = none if self.limits is None else [_limits(*pair) for pair in zip(*(ends.tolist() for ends in self.limits), strict=True)]
         times = Counter(bounds)
         first = {found: cell for cell, found in reversed(list(zip(self.undecided.tolist(), bounds, strict=True)))}
         ordered = sorted(times, key=lambda found: (-times[found], first[found]))
@@ -203,18 +209,20 @@ class Exposure:
     @property
     def cells_exposed_by_totals(self) -> Ints:
         """Cells that the published totals fix although the kept rows alone do not."""
-        if self.lower is None or self.upper is None:
-            return np.zeros(0, dtype=np.int64)
-        return self._not_yet_told(self.lower == self.upper)
+        return np.setdiff1d(self.pinned, np.concatenate([self.fixed, self.known]))
 
-    def _not_yet_told(self, mask: NDArray[np.bool_]) -> Ints:
-        return np.setdiff1d(np.flatnonzero(mask), np.concatenate([self.fixed, self.known]))
+    def values_of(self, cells: Ints) -> Ints:
+        """The counts of some of the pinned cells."""
+        return self.values[np.searchsorted(self.pinned, cells)]
 
-    def _bounds(self, cell: int) -> tuple[int | None, int | None]:
-        """What the totals reveal about a cell; None if they were not given or no bound was found."""
-        if self.lower is None or self.upper is None or self.upper[cell] >= _UNBOUNDED:
-            return None, None
-        return int(self.lower[cell]), int(self.upper[cell])
+    def with_pinned(self, cells: Ints, values: Ints) -> Exposure:
+        """The same where these cells, in order, have one value too."""
+        pinned, first = np.unique(np.concatenate([cells, self.pinned]), return_index=True)
+        left = ~np.isin(self.undecided, cells)
+        limits = None if self.limits is None else (self.limits[0][left], self.limits[1][left])
+        return replace(
+            self, pinned=pinned, values=np.concatenate([values, self.values])[first], undecided=self.undecided[left], limits=limits
+        )
 
     def facts(self) -> ExposedAlone:
         """How many cells are published exactly, and why."""
@@ -227,6 +235,11 @@ class Exposure:
             not self.values_open,
             self.bounded,
         )
+
+
+def _limits(lower: int, upper: int) -> tuple[int | None, int | None]:
+    """What the totals reveal about a cell; None if no bound was found."""
+    return (None, None) if upper >= _UNBOUNDED else (lower, upper)
 
 
 def exposure(
@@ -251,21 +264,51 @@ def exposure(
         known = np.union1d(known, np.flatnonzero(alone[0] == alone[1]))
     fixed = np.setdiff1d(lattice.exposed_cells, known)
     if totals is None:
-        values_open = any(rows.kind == "kept" for rows in kept.rows)
-        return Exposure(kept.universe, fixed, None, None, known, unsearched_cells(lattice), values_open)
+        values_open, none = any(rows.kind == "kept" for rows in kept.rows), np.zeros(0, dtype=np.int64)
+        return Exposure(kept.universe, fixed, none, none, known, unsearched_cells(lattice), values_open=values_open)
     if len(totals) != len(kept.rows) or any(len(t) != rows.count for t, rows in zip(totals, kept.rows, strict=False)):
         raise InvalidParameter("Published totals must be given for every constraint (every entry of kept.rows), one for each of its rows.")
     if any(np.asarray(given).dtype.kind not in "iu" for given in totals):
         raise InvalidParameter("Published totals must be integers. Got other numbers.")
     known = np.union1d(known, known_by_identities(kept, totals)[1])
-    lower, upper, is_open = decided_bounds(kept, totals, lattice.blocks, table)
     told = np.union1d(fixed, known)
-    found = Exposure(kept.universe, fixed, lower, upper, known, np.setdiff1d(np.flatnonzero(is_open), told))
+    found = Exposure(kept.universe, fixed, _NO_CELLS, _NO_CELLS, known, _NO_CELLS)
+    sharp = None if table is None else _pinned_in_blocks(lattice.blocks, table, least_count(kept.universe))
+    found = _pin(found, decided_bounds(kept, totals, lattice.blocks, table), told) if sharp is None else found.with_pinned(*sharp)
     if bounds is None or not bounds.any:
         return found
-    lower, upper, is_open = decided_bounds(kept, totals, lattice.blocks, table, bounds)
-    within = replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(np.flatnonzero(is_open), told))
+    within = _pin(found, decided_bounds(kept, totals, lattice.blocks, table, bounds), told)
     return replace(within, bounded=not np.array_equal(within.cells_exposed_by_totals, found.cells_exposed_by_totals))
+
+
+def _pin(found: Exposure, bounds: Found, told: Ints) -> Exposure:
+    """The same with these bounds of every cell; `told`: cells of which nothing is to be decided."""
+    lower, upper, is_open = bounds
+    pinned, undecided = np.flatnonzero(lower == upper), np.setdiff1d(np.flatnonzero(is_open), told)
+    return replace(found, pinned=pinned, values=lower[pinned], undecided=undecided, limits=(lower[undecided], upper[undecided]))
+
+
+def _pinned_in_blocks(blocks: Blocks, table: Ints, least: int) -> tuple[Ints, Ints] | None:
+    """(the cells that the totals of this table leave one value, in order; these values), piece by piece, from the bounds that each block
+    has by its shape; None where a shape has none that are sharp, or where no table of counts has these totals.
+    """
+    if not _are_sharp(blocks):
+        return None
+    pinned, values = [_NO_CELLS], [_NO_CELLS]
+    for number, shape, count in blocks.used_shapes():
+        cells = blocks.cells_of(number)
+        together = max(1, BATCH // shape.size)
+        for begin in range(0, count, together):
+            own = cells[begin : begin + together]
+            found = shape.bounds_given(table[own] - least, 0)
+            assert found is not None
+            if (found[0] < 0).any() or (found[0] > found[1]).any():
+                return None
+            single = found[0] == found[1]
+            pinned.append(own[single])
+            values.append(found[0][single] + least)
+    order = np.argsort(every := np.concatenate(pinned), kind="stable")
+    return every[order], np.concatenate(values)[order]
 
 
 def unsearched_cells(lattice: Lattice) -> Ints:

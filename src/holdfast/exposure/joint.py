@@ -183,7 +183,7 @@ def _lift(side: _Side, rows: Rows) -> Rows:
 
 def _spread(numbers: Ints, place: Ints) -> Ints:
     """A number for each refined cell: that of its table cell, -1 outside the table."""
-    return np.where(place >= 0, numbers[place], -1)
+    return np.where(place >= 0, numbers[place].astype(np.int64), -1)
 
 
 def _spread_columns(matrix: csr_array, place: Ints) -> csr_array:
@@ -205,7 +205,7 @@ def _row_set(parts: Sequence[tuple[_Side, Ints | None]], cells: int, sizes: dict
             if isinstance(rows, LinearRows):
                 linear.append(rows.matrix if place is None else _spread_columns(rows.matrix, place))
                 continue
-            group = rows.group if place is None else _spread(rows.group, place)
+            group = rows.group.astype(np.int64) if place is None else _spread(rows.group, place)
             families.append(group)
             counts.append(rows.count)
             covers = rows.part_of is None and not bool((group < 0).any())

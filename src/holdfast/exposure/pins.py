@@ -58,7 +58,7 @@ class Sums:
     def of(cls, cells: int, rows: Sequence[Rows], totals: Sequence[Ints]) -> Self:
         """All rows of a table."""
         given = list(zip(rows, totals, strict=True))
-        families = [(one.group, sums) for one, sums in given if isinstance(one, RowFamily)]
+        families = [(one.group.astype(np.int64), sums) for one, sums in given if isinstance(one, RowFamily)]
         return cls(cells, families, *_stack_rows([(one.matrix, sums) for one, sums in given if isinstance(one, LinearRows)]))
 
     @classmethod

@@ -31,6 +31,7 @@ from holdfast.invariants.constraints import (
     integer_matrix,
     no_column,
 )
+from holdfast.tables.columns import BATCH, Indices, exact_total, index_type
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
 from holdfast.tables.universe import Universe
@@ -53,7 +54,8 @@ class RowFamily:
 
     constraint: str
     kind: Kind
-    group: Ints
+    group: Indices
+    """In integers as small as they may be, whatever they were given in."""
     count: int
     columns: tuple[str, ...]
     codes: NDArray[np.int32]
@@ -67,6 +69,9 @@ class RowFamily:
     """The levels of hierarchies that the rows go by beside `columns`."""
     form: Form = "other"
     """Which constraint they come from, as far as it decides how they are named."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", self.group.astype(index_type(self.count), copy=False))
 
     @property
     def is_margin(self) -> bool:
@@ -86,11 +91,14 @@ class RowFamily:
 
     def totals(self, counts: Ints) -> Ints:
         """The row sums, exactly; RequestTooLarge if one leaves 64-bit integers."""
-        inside = self.group >= 0
-        _check_total(counts)
-        sums = np.zeros(self.count, dtype=np.int64)
-        np.add.at(sums, self.group[inside], counts[inside])
-        return sums
+        if exact_total(counts) >= 2**62:
+            raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")
+        sums = np.zeros(self.count + 1, dtype=np.int64)  # the last for cells in no row
+        for low in range(0, len(counts), BATCH):
+            group = self.group[low : low + BATCH]
+            starts = np.flatnonzero(np.append(True, group[1:] != group[:-1]))  # tables are mostly in order: neighbours share a row
+            np.add.at(sums, group[starts], np.add.reduceat(counts[low : low + BATCH], starts))
+        return sums[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,13 +380,6 @@ def _check_columns(universe: Universe, columns: Sequence[str], what: str) -> Non
     for column in columns:
         if column not in universe.codes:
             raise no_column(universe, column, what)
-
-
-def _check_total(counts: Ints) -> None:
-    """int64 sums of non-negative counts are exact below 2^63: decide by halves, which cannot overflow themselves."""
-    low, high = counts & 0xFFFFFFFF, counts >> 32
-    if (int(high.sum()) << 32) + int(low.sum()) >= 2**62:
-        raise RequestTooLarge("The total of the table reaches 2^62. Holdfast sums in 64-bit integers.")
 
 
 def broken_constraints(kept: Kept, counts: Ints) -> Iterator[tuple[int, Rows]]:

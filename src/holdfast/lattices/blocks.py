@@ -30,8 +30,8 @@ class Block:
 class Blocks(Sequence[Block]):
     """All blocks of a lattice, stored as arrays: a block is made when asked for."""
 
-    order: Ints
-    """Cells, block after block."""
+    order: NDArray[np.signedinteger]
+    """Cells, block after block; kept in four bytes each if that is enough."""
     starts: Ints
     """Where each block begins in `order`, and the end."""
     shape_of: NDArray[np.int32]
@@ -41,6 +41,10 @@ class Blocks(Sequence[Block]):
     """Whether all that the kept rows fix is known; False where a block was too large to look into."""
     misfits: tuple[Misfit, ...] = ()
     """What kept general blocks from being products of hierarchies, where that was looked for."""
+
+    def __post_init__(self) -> None:
+        if len(self.order) < 2**31:
+            object.__setattr__(self, "order", self.order.astype(np.int32, copy=False))
 
     def __len__(self) -> int:
         return len(self.shape_of)

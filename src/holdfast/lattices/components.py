@@ -67,7 +67,7 @@ class Named:
         """
         if numbers is None:
             numbers = [number for number, family in enumerate(self.families) if (family[cells] >= 0).any()]
-        local = [self.families[number][cells] for number in numbers]
+        local: list[Ints] = [self.families[number][cells].astype(np.int64) for number in numbers]
         columns = [column[cells].astype(np.int64) for column in self.columns]
         if len(cells) > LARGEST_REMEMBERED or len(cells) * len(local) > MOST_REMEMBERED:
             return _name_families(level_pieces(local, columns), numbers)
@@ -155,7 +155,7 @@ def find_blocks(
         for cells in _places_of(component[rest]):
             own = rest[cells]
             number = int(component[own[0]])
-            local = [groups[family][own] for family in left.families(number)]
+            local: list[Ints] = [groups[family][own].astype(np.int64) for family in left.families(number)]
             _add_component(
                 builder, own, local, linear if has_linear[number] else None, named, None if stated is None else stated.families(number)
             )
@@ -198,7 +198,7 @@ def _with_zeros_joined(active: list[Ints], named: Named | None) -> list[Ints]:
         return active
     first, last = active
     both = (first >= 0) & (last >= 0)
-    return active if both.any() else [np.where(last >= 0, last + int(first.max()) + 1, first)]
+    return active if both.any() else [np.where(last >= 0, last.astype(np.int64) + int(first.max()) + 1, first)]
 
 
 def _add_free(builder: _Builder, component: Ints) -> None:

@@ -20,6 +20,7 @@ from holdfast.display import nearest
 from holdfast.errors import InvalidConstraint, InvalidParameter, NothingLeft
 from holdfast.invariants.rows import Kept, RowFamily
 from holdfast.lattices.trees import Tree
+from holdfast.tables.columns import BATCH, Indices, index_type
 from holdfast.tables.universe import Universe
 
 Ints = NDArray[np.int64]
@@ -128,12 +129,14 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
     for (_, coarse, above), (_, fine, below) in pairwise(levels):
         _check_nested(coarse, fine, above, below)
     own = {column for columns, _, _ in levels for column in columns}
-    leaf = levels[-1][1] if levels else np.zeros(len(universe), dtype=np.int64)
-    first = np.full(int(leaf.max()) + 1, len(universe), dtype=np.int64)
-    np.minimum.at(first, leaf, np.arange(len(universe)))
+    leaf = levels[-1][1] if levels else np.zeros(len(universe), dtype=np.int8)
+    first = np.empty(int(leaf.max()) + 1, dtype=np.int64)
+    for low in reversed(range(0, len(universe), BATCH)):
+        piece = leaf[low : low + BATCH]
+        first[piece[::-1]] = np.arange(low, low + len(piece))[::-1]
     columns, lengths, places = [], list[int](), {}
     for column in universe.columns:
-        if column in own or universe.code_count(column) == 1 or _is_nested(universe.code_indices(column), leaf, first):
+        if column in own or universe.code_count(column) == 1 or _by_unit(universe.code_indices(column), leaf) is not None:
             continue
         parts, places[column] = _axes(universe, column)
         begin = len(lengths)
@@ -147,16 +150,14 @@ def geography(universe: Universe, names: Sequence[LevelName]) -> Geography:
 def finer_columns(universe: Universe, names: Sequence[LevelName]) -> list[str]:
     """The columns each of whose codes lies in one unit of the finest of these levels, which has more codes than units: levels below it."""
     partitions = [_partition(universe, name)[1] for name in names if name != TOTAL]
-    finest = max(partitions, key=lambda found: int(found.max()), default=np.zeros(1, dtype=np.int64))
+    finest = max(partitions, key=lambda found: int(found.max()), default=np.zeros(1, dtype=np.int8))
     units = int(finest.max()) + 1
     if units == 1:  # every column is finer than the whole table
         return []
     out = []
     for column in universe.columns:
         codes = universe.code_indices(column)
-        unit = np.zeros(universe.code_count(column), dtype=np.int64)
-        unit[codes] = finest
-        if len(np.unique(codes)) > units and np.array_equal(unit[codes], finest):
+        if np.count_nonzero(np.bincount(codes)) > units and _by_unit(finest, codes) is not None:
             out.append(column)
     return out
 
@@ -195,16 +196,16 @@ def _margin_name(universe: Universe, column: str, level: str) -> str:
     return f"{level} of {column}" if taken else level
 
 
-def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], Ints, LevelName]:
+def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], Indices, LevelName]:
     """(the columns a level is made of, the unit of each cell, its name)."""
     if isinstance(name, tuple):
         for column in name:
             if column not in universe.codes:
                 near, columns = nearest(column, universe.columns, "{!r}"), ", ".join(map(repr, universe.columns))
                 raise InvalidParameter(f"levels: there is no column {column!r}. {near}Columns: {columns}.")
-        return name, universe.group(name)[0], name
+        return name, _units(universe, name), name
     if name in universe.codes:
-        return (name,), universe.group([name])[0], name
+        return (name,), _units(universe, [name]), name
     homes = [column for column, hierarchy in universe.hierarchies.items() if name in hierarchy.levels]
     if len(homes) > 1:
         raise InvalidParameter(f"levels: {name!r} is a level of the hierarchies of {' and '.join(homes)}. Give the levels different names.")
@@ -228,6 +229,11 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
     )
 
 
+def _units(universe: Universe, columns: Sequence[str]) -> Indices:
+    group, codes = universe.group(columns)
+    return group.astype(index_type(len(codes)))
+
+
 def _place(universe: Universe, columns: tuple[str, ...], name: LevelName) -> tuple[int, int, tuple[str, ...], bool]:
     """For levels with equally many units: by column, then by depth in its hierarchy, the column itself last."""
     tree = universe.hierarchies.get(columns[0])
@@ -235,15 +241,17 @@ def _place(universe: Universe, columns: tuple[str, ...], name: LevelName) -> tup
     return max(map(universe.columns.index, columns)), depth, columns, isinstance(name, tuple)
 
 
-def _is_nested(codes: NDArray[np.int32], leaf: Ints, first: Ints) -> bool:
-    """Whether all cells of a unit have one code."""
-    return bool(np.array_equal(codes, codes[first][leaf]))
+def _by_unit(values: Indices, unit: Indices) -> Indices | None:
+    """The value that all cells of a unit have, unit by unit; None where some unit has two."""
+    found = np.zeros(int(unit.max()) + 1, dtype=values.dtype)
+    pieces = [slice(low, low + BATCH) for low in range(0, len(unit), BATCH)]
+    for piece in pieces:
+        found[unit[piece]] = values[piece]
+    return found if all(np.array_equal(found[unit[piece]], values[piece]) for piece in pieces) else None
 
 
-def _check_nested(coarse: Ints, fine: Ints, above: LevelName, below: LevelName) -> None:
-    parent = np.zeros(int(fine.max()) + 1, dtype=np.int64)
-    parent[fine] = coarse
-    if not np.array_equal(parent[fine], coarse):
+def _check_nested(coarse: Indices, fine: Indices, above: LevelName, below: LevelName) -> None:
+    if _by_unit(coarse, fine) is None:
         raise InvalidParameter(
             f"levels: {below!r} is not nested in {above!r}: a unit of {below!r} lies in two units of {above!r}. Levels with "
             "shares are nested. If codes repeat from one unit to the next, name the level by a tuple of columns: ('state', 'county')."
@@ -261,7 +269,7 @@ def _repeats(universe: Universe, finest: LevelName) -> str:
     return ""
 
 
-def _arrange(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Ints, finest: LevelName) -> Ints:
+def _arrange(universe: Universe, places: dict[str, Ints], leaf: Indices, order: Ints, finest: LevelName) -> Ints:
     """Cell numbers, units in the order of the tree."""
     size = math.prod(map(len, places.values()))
     if size * len(order) != len(universe):
@@ -272,11 +280,13 @@ def _arrange(universe: Universe, places: dict[str, Ints], leaf: Ints, order: Int
         )
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    where = place[leaf]
-    for column, own in places.items():
-        where = where * len(own) + own[universe.code_indices(column)]
     cells = np.empty(len(universe), dtype=np.int64)
-    cells[where] = np.arange(len(universe))
+    columns = [(own, universe.code_indices(column)) for column, own in places.items()]
+    for low in range(0, len(cells), BATCH):
+        where = place[leaf[low : low + BATCH]]
+        for own, codes in columns:
+            where = where * len(own) + own[codes[low : low + BATCH]]
+        cells[where] = np.arange(low, low + len(where))
     return cells.reshape(len(order), size)
 
 
@@ -302,7 +312,7 @@ def kept_margins(kept: Kept, found: Geography) -> tuple[frozenset[int], ...]:
 
 def _match_margin(rows: RowFamily, found: Geography) -> tuple[int, int] | None:
     """(level, mask) of rows that are all the numbers of one margin of all units of one level."""
-    if (rows.group < 0).any() or len(np.unique(rows.group)) < rows.count:
+    if (rows.group < 0).any() or not np.bincount(rows.group, minlength=rows.count).all():
         return None
     lengths = found.lengths
     group = rows.group[found.cells].reshape(len(found.cells), *lengths)

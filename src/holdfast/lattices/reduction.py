@@ -258,4 +258,8 @@ def _support(group: Ints) -> Ints | None:
 
 
 def _sizes(group: Ints, count: int) -> Ints:
-    return np.bincount(group + 1, minlength=count + 1)[1:].astype(np.int64)
+    sizes = np.zeros(count, dtype=np.int64)
+    for begin in range(0, len(group), _PIECE):
+        piece = group[begin : begin + _PIECE]
+        sizes += np.bincount(piece[piece >= 0], minlength=count)
+    return sizes

@@ -32,7 +32,7 @@ class LevelVariances:
         for mask in shape.masks:
             if mask in shape.kept[-1]:
                 continue
-            levels = [np.full(shape.leaves, 1 / float(weights[shape.levels, mask]))]
+            levels: list[Floats] = [np.broadcast_to(1 / float(weights[shape.levels, mask]), shape.leaves)]
             for level in range(shape.levels - 1, -1, -1):
                 assert shape.tree is not None
                 sums = np.add.reduceat(levels[-1], shape.tree.starts(level)[:-1])

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidConstraint, InvalidParameter
 from holdfast.exact.parameters import exact_fraction
 from holdfast.exposure.cells import Zeros
 from holdfast.lattices.blocks import Blocks
-from holdfast.lattices.geography import DETAILED, TOTAL, Geography, LevelName, geography, kept_margins, narrow_mask
+from holdfast.lattices.geography import DETAILED, TOTAL, Geography, Ints, LevelName, geography, kept_margins, narrow_mask
 from holdfast.lattices.norms import LEVELS
 from holdfast.lattices.shapes import Pinned, Shape, Units
 from holdfast.lattices.trees import Tree
@@ -200,7 +200,7 @@ def level_channel(facts: Facts, rho: Fraction, shares: Shares) -> Channel:
     margins = found.margin_names()
     names = tuple(f"{_level_name(found, level)} by {margins[mask]}" if mask else _level_name(found, level) for level, mask, _ in measured)
     target = LevelGaussian(rho, heights, names)
-    layout = _layout(whole, found, measured, facts.zeros)
+    layout = _layout(whole, found, measured, facts.zeros, facts.lattice.blocks.order)
     distance, status = smallest_distance(whole, measured)
     person: Fraction | int | None = plain.person
     if facts.records == 1 and plain.person is not None and not plain.person_can_be_added:
@@ -300,8 +300,11 @@ def _no_margin(facts: Facts, found: Geography, share: Share, name: str) -> str:
     return f"levels: there is no column or level {name!r} beside the units of {of!r}. {near}Margins may be by {list_names(names)}."
 
 
-def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zeros | None) -> LevelLayout:
-    """The units of the finest level that nothing above joins: every margin is kept there, or nothing above it is kept or measured."""
+def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zeros | None, like: Ints) -> LevelLayout:
+    """The units of the finest level that nothing above joins: every margin is kept there, or nothing above it is kept or measured.
+
+    `like`: another order of cells, kept in memory anyway: mostly it is the same.
+    """
     top = 0
     for level in range(1, whole.levels + 1):
         if all(mask in whole.kept[level] or _is_apart(whole, measured, level, mask) for mask in whole.masks):
@@ -318,6 +321,8 @@ def _layout(whole: Units, found: Geography, measured: list[Measured], zeros: Zer
             made.append(shapes.setdefault(Units(below, whole.lengths, whole.kept[top:]), len(shapes)))
         numbers, lengths = np.array(made, dtype=np.int32), whole.tree.sizes(top) * width
     order = found.cells.ravel()
+    if np.array_equal(order, like):
+        order = like
     if zeros is not None:
         numbers, lengths = np.append(numbers, np.int32(len(shapes))), np.append(lengths, len(zeros.cells))
         shapes[Pinned(len(zeros.cells))] = len(shapes)

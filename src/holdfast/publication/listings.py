@@ -140,11 +140,8 @@ def exposed_csv(
     fixed, pinned, none = exposure.fixed, exposure.cells_exposed_by_totals, np.zeros(0, dtype=np.int64)
     together = exposure.together or Together(TogetherFacts((), 0, 0, ""), none, none)
     cells = np.concatenate([fixed, pinned, together.fixed, together.pinned])
-    values = counts[fixed]
-    if len(pinned):
-        assert exposure.lower is not None
-        values = np.concatenate([values, exposure.lower[pinned]])
-    values = np.concatenate([values, np.array([value or 0 for value in together.values], dtype=np.int64)])
+    jointly = np.array([value or 0 for value in together.values], dtype=np.int64)
+    values = np.concatenate([counts[fixed], exposure.values_of(pinned), jointly])
     known = np.array([True] * (len(fixed) + len(pinned)) + [value is not None for value in together.values], dtype=np.bool_)
     why = np.repeat([STRUCTURE, VALUES] * 2, [len(fixed), len(pinned), len(together.fixed), len(together.pinned)])
     others = np.where(np.arange(len(cells)) < len(fixed) + len(pinned), "", ", ".join(together.facts.releases))

@@ -150,15 +150,16 @@ class Plan:
         """
         if self.covariance is None:
             return None if self.drawing.channel.target.publishes_cells else np.zeros(len(self.facts.universe))
-        variances, which = np.unique(self.covariance.diagonal(), return_inverse=True)
-        is_bound = self.covariance.cell_basis == "upper bound"
-        deviations = [[round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances] for digits in (ROUGH_DIGITS, 6)]
-        few, six = (np.array(found)[which] for found in deviations)
-        rounded = np.where(self.covariance.rough(), few, six)
-        unseen = self.covariance.unseen()
-        unseen[self.facts.lattice.exposed_cells] = False
-        rounded[unseen] = math.nan
-        return rounded
+        is_bound, exposed = self.covariance.cell_basis == "upper bound", self.facts.lattice.exposed_cells
+        deviations = np.zeros(self.covariance.cells)
+        for found in self.covariance.shapes:
+            variances, which = _distinct(found.diagonal())
+            digits = ROUGH_DIGITS if found.is_rough else 6
+            values = np.array([round_figure(v**0.5 * self.step, digits, is_bound=is_bound) for v in variances])[which]
+            if found.variance.basis == "estimated" and not variances.all():
+                values = np.where((found.diagonal() == 0) & ~np.isin(found.cells, exposed), math.nan, values)
+            deviations[found.cells] = values
+        return deviations
 
     @property
     def sum_digits(self) -> int:
@@ -183,7 +184,8 @@ class Plan:
         if found is None or self.deviations is None:
             unknown = self.drawing.channel.target.publishes_cells
             return ExpectedDeviations(None, None, None, "unknown" if unknown else "exact", 0.0, False, ())
-        cells = np.sort(self.deviations[~np.isnan(self.deviations)])
+        cells = self.deviations[~np.isnan(self.deviations)]
+        cells.partition(sorted({0, len(cells) // 2, len(cells) - 1}) if len(cells) else 0)
         smallest, median, largest = (float(cells[i]) if len(cells) else None for i in (0, len(cells) // 2, -1))
         margins = tuple(self._margins())
         of_cells = not any(deviation for _, deviation in margins)  # kept sums have no error, however little is known of others
@@ -204,11 +206,12 @@ class Plan:
         if isinstance(self.drawing.channel.layout, LevelLayout):
             return  # `levels` has every level and margin
         for column in (None, *universe.columns):
-            group, codes = universe.group(() if column is None else (column,))
+            codes = np.zeros(1, dtype=np.int64) if column is None else universe.used_codes(column)
             if len(codes) == len(universe) and len(universe) > 1:
                 continue
-            rows = self._sums_looked_at(len(codes))
-            largest = float(np.max([self.covariance.of((group == row).astype(np.float64)) for row in range(rows)]))
+            own = np.zeros(len(universe), dtype=np.int8) if column is None else universe.code_indices(column)
+            looked_at = codes[: self._sums_looked_at(len(codes))].tolist()
+            largest = float(np.max([self.covariance.of(own == code) for code in looked_at]))
             deviation = max(largest, 0.0) ** 0.5 * self.step
             is_rough = self.sum_digits == ROUGH_DIGITS
             yield column, None if math.isnan(largest) else round_figure(deviation, ROUGH_DIGITS, is_bound=False) if is_rough else deviation
@@ -218,7 +221,7 @@ class Plan:
 
     def _margin_name(self, column: str) -> str:
         """ "by sex"; where not all sums were looked at, that too."""
-        sums = len(self.facts.universe.group((column,))[1])
+        sums = len(self.facts.universe.used_codes(column))
         looked_at = self._sums_looked_at(sums)
         return f"by {column}" if looked_at == sums else f"by {column} (largest of the first {looked_at} of {sums:,})"
 
@@ -262,9 +265,9 @@ class Plan:
         """The warning about cells that carry noise, as far as its standard deviation is known."""
         if self.deviations is None or not self.drawing.channel.target.publishes_cells:
             return ()
-        noisy = np.delete(self.deviations, self.facts.moves.exposed_cells)
-        least = np.sort(np.nan_to_num(noisy)) / self.step  # no number where no draw had any noise
-        typical = float(least[(len(least) - 1) // 2]) if len(least) else None
+        least = np.nan_to_num(np.delete(self.deviations, self.facts.moves.exposed_cells), copy=False)  # no number where no draw had any
+        middle = (len(least) - 1) // 2
+        typical = float(np.partition(least, middle)[middle]) / self.step if len(least) else None
         rough = self.covariance is not None and bool((self.covariance.rough() | self.covariance.unseen()).any())
         return noise_warnings(typical, self.facts.measure.noun, self._error_info.basis, is_rough=rough)
 
@@ -459,6 +462,13 @@ def plan(
     return with_earlier(made, (), Order(beside=tuple(given.as_earlier for given in beside)))
 
 
+def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The different values, and for each entry which of them it has. Equal neighbours are one, so that few have to be sorted."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    distinct, which = np.unique(values[starts], return_inverse=True)
+    return distinct, np.repeat(which, np.diff(starts, append=len(values)))
+
+
 def check_mechanism(mechanism: Mechanism, what: str = "A plan") -> None:
     """Raise if the argument is not a mechanism. `what`: what needs one."""
     if not isinstance(mechanism, Mechanism):
@@ -530,12 +540,8 @@ def exposure_after(channel: Channel, totals: list[NDArray[np.int64]], table: NDA
     facts, found = channel.facts, _find_exposure(channel, totals, table)
     if facts.zeros is None:
         return found
-    assert found.lower is not None
-    assert found.upper is not None
     alone = facts.zeros.moves.exposed_cells  # where no noise goes, the table says what the totals say
-    lower, upper = found.lower.copy(), found.upper.copy()
-    lower[alone] = upper[alone] = table[alone]
-    return replace(found, lower=lower, upper=upper, undecided=np.setdiff1d(found.undecided, alone))
+    return found.with_pinned(alone, table[alone])
 
 
 def _find_exposure(channel: Channel, totals: Sequence[NDArray[np.int64]] | None, table: NDArray[np.int64] | None = None) -> Exposure:

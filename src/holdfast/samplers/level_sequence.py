@@ -65,9 +65,9 @@ class Weights:
     exact: Sequence[Fraction] | Ints
 
     def __init__(self, w: Ints, starts: Ints) -> None:
-        self.starts, self.exact = starts, w
-        counts = np.diff(starts)
-        self.longest = int(counts.max()) if (w == 1).all() else 0
+        counts, alike = np.diff(starts), bool((w == 1).all())
+        self.starts, self.exact = starts, np.broadcast_to(np.int64(1), w.shape) if alike else w
+        self.longest = int(counts.max()) if alike else 0
         """Where nodes go by the number of children left: the most there are."""
         if self.longest:
             heavy, rest = np.ones(self.longest, dtype=np.int64), np.arange(self.longest, 0, -1)

@@ -42,7 +42,7 @@ import importlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +113,12 @@ def check_reach(cells: int, axes: int, scale: int, proxy: Fraction) -> int:
             "Use fewer cells in a block or less noise (a larger budget)."
         )
     return reach
+
+
+@lru_cache(maxsize=256)
+def _proposal(V: Fraction) -> Sampler:
+    """Return the sampler of a class; blocks of different shapes have many classes in common."""
+    return DiscreteGaussian(V).sampler()
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +196,7 @@ class SequenceGaussian:
     def _class(self, c: int, cells: int) -> VarianceClass:
         bound = self.scale * step_bound(c)
         V = proposal_variance(bound)
-        return VarianceClass(V, DiscreteGaussian(V).sampler(), stretch_for(bound)[1], cells)
+        return VarianceClass(V, _proposal(V), stretch_for(bound)[1], cells)
 
     def tail_of(self, covariances: NDArray[np.float64]) -> tuple[float, float]:
         """(sum |a*_i| e(v_i), sum a*_i^2 v_i kappa(v_i)) of a linear form a'z: its tail in [theory R22] (d). Given C a, the covariances of

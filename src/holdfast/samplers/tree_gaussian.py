@@ -137,10 +137,10 @@ class TreeGaussian(SequenceGaussian):
         """(weights of the units of a level among their siblings, what they are multiples of)."""
         assert self.tree is not None
         exact, of, starts = [_fraction(s) for s in self._exact[level][mask]], self._classes[level][0], self.tree.starts(level - 1)
-        unit = exact[0]
+        unit, most = exact[0], max(exact)
         for s in exact:
             unit = Fraction(math.gcd(unit.numerator * s.denominator, s.numerator * unit.denominator), unit.denominator * s.denominator)
-            if max(exact) / unit > LARGEST_INTEGERS:
+            if most / unit > LARGEST_INTEGERS:
                 break
         else:
             multiples = np.array([int(s / unit) for s in exact], dtype=np.int64)[of]
@@ -153,7 +153,7 @@ class TreeGaussian(SequenceGaussian):
     @cached_property
     def _classes(self) -> list[tuple[Ints, list[tuple[int, ...]]]]:
         """For every level the class of each unit, and for each class those of its children, sorted: s depends on these alone."""
-        found: list[tuple[Ints, list[tuple[int, ...]]]] = [(np.zeros(self.leaves, dtype=np.int64), [()])]
+        found: list[tuple[Ints, list[tuple[int, ...]]]] = [(np.broadcast_to(np.int64(0), self.leaves), [()])]
         for level in range(self.levels - 1, -1, -1):
             assert self.tree is not None
             below = found[-1][0]

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-Indices = NDArray[np.int32]
+from holdfast.tables.columns import BATCH, Indices
 
 _KEY_LIMIT = 2**62
 
@@ -31,6 +31,21 @@ def rank_rows(columns: Sequence[Indices], radices: Sequence[int], n: int) -> tup
         keys += indices
         size *= radix
     return _ranks(keys, size)
+
+
+def rows_ascend(columns: Sequence[Indices]) -> bool:
+    """Whether every row comes after the one before it, in lexicographic order."""
+    last = len(columns[0]) - 1
+    for low in range(0, last, BATCH):
+        equal = np.ones(min(BATCH, last - low), dtype=np.bool_)
+        for column in columns:
+            before, after = column[low : min(low + BATCH, last)], column[low + 1 : low + BATCH + 1]
+            if (equal & (after < before)).any():
+                return False
+            equal &= after == before
+        if equal.any():
+            return False
+    return True
 
 
 def find_rows(columns: Sequence[Indices], radices: Sequence[int], wanted: Sequence[Indices]) -> NDArray[np.int64]:

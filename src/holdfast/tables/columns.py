@@ -6,7 +6,7 @@ Messages name the source, the column and the row (1 is the first row of data, a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,11 @@ KEY_BITS = 32
 """Record keys and cell keys are whole numbers from 0 to 2^32 - 1; a cell's key is the sum of its records' keys modulo 2^32."""
 
 KEY_LIMIT = 2**KEY_BITS
+
+Indices = NDArray[np.signedinteger]
+"""Places among codes, in integers as small as their number allows: products of them need wider ones."""
+BATCH = 2**18
+"""Rows of a large array that are worked on at a time, so that no second array of its size is made."""
 
 MISSING = -1
 """The index of a missing code, where missing codes are allowed."""
@@ -100,35 +105,82 @@ class CodeColumn:
         self._name = name
         self._source = source
         self._allow_missing = allow_missing
-        self._chunks: list[Any] = []
-        self._rows = 0
+        self._texts: list[Any] = []
+        self._places = _Growing(np.dtype(np.int8))
+        """For each row the place of its code in all texts so far."""
+        self._places_used = 0
 
     def add(self, array: Any) -> None:
         """The next rows of the column."""
         check_code_type(array.type, self._name, self._source)
-        text = text_array(array)
-        if text.null_count and not self._allow_missing:
-            row = self._rows + 1 + int(np.flatnonzero(text.is_null().to_numpy(zero_copy_only=False))[0])
+        coded = _used_texts(array)
+        if coded.null_count and not self._allow_missing:
+            row = self._places.size + 1 + int(np.flatnonzero(coded.is_null().to_numpy(zero_copy_only=False))[0])
             raise InvalidCode(
                 f"A code is missing: {_place(self._name, row, self._source)}. "
                 'Fill it in; an empty text may be a code of its own, written "" with quotes in a CSV file.'
             )
-        self._rows += len(text)
-        self._chunks.append(text.dictionary_encode())
+        first = self._places_used
+        self._texts.append(coded.dictionary)
+        self._places_used += len(coded.dictionary)
+        indices = coded.indices.fill_null(MISSING - first) if coded.null_count else coded.indices
+        self._places.add(numpy_values(indices) + np.int32(first), index_type(self._places_used))
 
-    def finish(self) -> tuple[Any, NDArray[np.int32]]:
-        """The distinct codes (an Arrow array of text) and the index of each row's code."""
+    def finish(self) -> tuple[Any, Indices]:
+        """The distinct codes (an Arrow array of text) and the index of each row's code, in integers as small as they may be."""
         import pyarrow as pa
 
-        if not self._chunks:
-            return pa.array([], pa.string()), np.empty(0, dtype=np.int32)
-        chunks = pa.chunked_array(self._chunks).unify_dictionaries().chunks
-        self._chunks = []
-        codes = chunks[0].dictionary
+        texts = pa.chunked_array(self._texts, pa.string()).dictionary_encode()
+        codes = texts.chunk(0).dictionary if len(texts) else pa.array([], pa.string())
         check_unicode(codes, self._name, self._source)
-        filled = (chunk.indices.fill_null(MISSING) if chunk.indices.null_count else chunk.indices for chunk in chunks)
-        indices = np.concatenate([numpy_values(chunk) for chunk in filled])
-        return codes, indices.astype(np.int32, copy=False)
+        kind = index_type(len(codes))
+        of_place = np.concatenate([*(numpy_values(chunk.indices) for chunk in texts.chunks), [MISSING]]).astype(kind)
+        places, self._texts = self._places.finish(), []
+        indices = places if places.dtype == kind else np.empty(len(places), dtype=kind)
+        for low in range(0, len(places), BATCH):
+            indices[low : low + BATCH] = of_place[places[low : low + BATCH]]
+        return codes, indices
+
+
+class _Growing:
+    """An array that grows at its end, and to a wider type, without a second copy of it."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._array = np.empty(0, dtype=kind)
+        self.size = 0
+
+    def add(self, values: NDArray[Any], kind: type[np.signedinteger]) -> None:
+        """Append values; `kind` holds all there are by now."""
+        if np.dtype(kind) > self._array.dtype:
+            self._array = self._array.astype(kind)
+        end = self.size + len(values)
+        if end > len(self._array):
+            self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)  # large arrays are moved by the system, not copied
+        self._array[self.size : end] = values
+        self.size = end
+
+    def finish(self) -> NDArray[Any]:
+        """All values; the array is empty afterwards."""
+        whole, self._array = self._array, self._array[:0].copy()
+        whole.resize(self.size, refcheck=False)
+        self.size = 0
+        return whole
+
+
+def _used_texts(array: Any) -> Any:
+    """Text as an Arrow dictionary of those texts that occur, in order of first appearance; no missing one among them."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type) or array.dictionary.null_count:
+        return text_array(array).dictionary_encode()
+    texts = array.dictionary.cast(pa.string()) if pa.types.is_string_view(array.dictionary.type) else array.dictionary
+    used = array.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(used.indices, texts.take(used.dictionary).cast(pa.string()))
+
+
+def index_type(codes: int) -> type[np.signedinteger]:
+    """The smallest integers that number so many codes; signed, for MISSING."""
+    return next(kind for kind in (np.int8, np.int16, np.int32) if codes <= np.iinfo(kind).max)
 
 
 class CountColumn:
@@ -146,8 +198,7 @@ class CountColumn:
     def __init__(self, name: str, source: str) -> None:
         self._name = name
         self._source = source
-        self._chunks: list[NDArray[np.int64]] = []
-        self._rows = 0
+        self._values = _Growing(np.dtype(np.int64))
 
     def add(self, array: Any) -> None:
         """The next rows of the column."""
@@ -161,14 +212,11 @@ class CountColumn:
                 f"{self._what.capitalize()}s must be whole numbers. Column {self._name!r} of {self._source} has type {array.type}. "
                 + self._advice
             )
-        self._chunks.append(self._check_integers(integers))
-        self._rows += len(integers)
+        self._values.add(self._check_integers(integers), np.int64)
 
     def finish(self) -> NDArray[np.int64]:
         """All counts, in order."""
-        counts = np.concatenate(self._chunks) if self._chunks else np.empty(0, dtype=np.int64)
-        self._chunks = []
-        return counts
+        return self._values.finish()
 
     def _from_text(self, text: Any) -> Any:
         import pyarrow as pa
@@ -189,12 +237,12 @@ class CountColumn:
             self._refuse_first((values < 0) | (values >= self._limit))
         else:
             self._refuse_first(pc.or_(pc.greater_equal(integers, pa.scalar(self._limit, pa.int64())), pc.less(integers, 0)))
-        return numpy_values(integers.cast(pa.int64())).copy()
+        return numpy_values(integers.cast(pa.int64()))
 
     def _refuse_first(self, bad: Any) -> None:
         rows = np.flatnonzero(bad if isinstance(bad, np.ndarray) else numpy_values(bad))
         if len(rows):
-            place = _place(self._name, self._rows + 1 + int(rows[0]), self._source)
+            place = _place(self._name, self._values.size + 1 + int(rows[0]), self._source)
             raise InvalidCount(f"This is not a {self._what}: {place}. {self._rule}")
 
 
@@ -282,7 +330,10 @@ def text_array(array: Any) -> Any:
 
 
 def exact_total(counts: NDArray[np.int64]) -> int:
-    """The sum of non-negative counts below 2^62, without overflow."""
+    """The sum of numbers above -2^62 and below 2^62, without overflow."""
+    largest = max(int(counts.max(initial=0)), -int(counts.min(initial=0)))
+    if largest * len(counts) < 2**63:
+        return int(counts.sum())
     high, low = counts >> 31, counts & (2**31 - 1)
     return (int(high.sum()) << 31) + int(low.sum())
 
@@ -318,6 +369,15 @@ def arrow_numbers(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) 
     values = np.ascontiguousarray(values)
     bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bitmap, pa.py_buffer(values)])
+
+
+def arrow_texts(texts: Sequence[str]) -> Any:
+    """Texts as an Arrow array of type string; for few of them, where pandas need not be loaded for more."""
+    import pyarrow as pa
+
+    coded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
 
 def numpy_values(array: Any) -> NDArray[Any]:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, named_codes
 from holdfast.errors import EmptyTable, InvalidCode, InvalidCount, InvalidParameter, OutsideUniverse, TooManyRecords, UnknownColumn
-from holdfast.tables.cells import Indices, find_rows
+from holdfast.tables.cells import find_rows, rows_ascend
 from holdfast.tables.columns import (
     KEY_LIMIT,
     MISSING,
     CountColumn,
+    Indices,
     arrow_numbers,
     check_code_type,
     check_unicode,
@@ -268,20 +269,15 @@ def read_listed(
     (codes, indices, values), rows = _split(source, columns, numbers, totals)
     for column, array in zip(columns, codes, strict=True):
         check_codes(column, array, allow)
-    if public or not len(indices[0]):
-        universe = Universe.from_indices(columns, codes, indices, "declared", source.label, hierarchies)
-        if not unread:
-            _check_totals(source, universe, rows, values)
-        return universe, values
-    sorted_codes, renumbered = zip(*(_in_order(*pair) for pair in zip(codes, indices, strict=True)), strict=True)
-    ranks = ranks_of_cells(renumbered, [len(array) for array in codes], source.label)
-    order = np.empty_like(ranks)
-    order[ranks] = np.arange(len(ranks))
-    universe = Universe.from_indices(
-        columns, sorted_codes, tuple(given[order] for given in renumbered), "as listed", source.label, hierarchies
-    )
-    moved = bool((ranks[1:] < ranks[:-1]).any())
-    values = [given[order] for given in values]
+    if not public:
+        codes, indices = zip(*(_in_order(*pair) for pair in zip(codes, indices, strict=True)), strict=True)
+    moved = not public and not rows_ascend(indices)
+    if moved:
+        ranks = ranks_of_cells(indices, [len(array) for array in codes], source.label)
+        order = np.empty_like(ranks)
+        order[ranks] = np.arange(len(ranks))
+        indices, values = tuple(given[order] for given in indices), [given[order] for given in values]
+    universe = Universe.from_indices(columns, codes, indices, "declared" if public else "as listed", source.label, hierarchies)
     if not unread:
         _check_totals(source, universe, rows, values)
     return universe.with_moved_rows() if moved else universe, values
@@ -370,8 +366,8 @@ def _only_used(codes: Any, indices: Indices) -> tuple[Any, Indices]:
     """The codes that occur, in order of first appearance, and the rows' indices among them."""
     used, first = np.unique(indices, return_index=True)
     used = used[np.argsort(first)]
-    place = np.zeros(len(codes), dtype=np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
+    place = np.zeros(len(codes), dtype=indices.dtype)
+    place[used] = np.arange(len(used))
     return codes.take(arrow_numbers(used)), place[indices]
 
 
@@ -413,6 +409,6 @@ def _in_order(codes: Any, indices: Indices) -> tuple[Any, Indices]:
     import pyarrow.compute as pc
 
     order = pc.sort_indices(codes)
-    place = np.empty(len(codes), dtype=np.int32)
-    place[numpy_values(order)] = np.arange(len(codes), dtype=np.int32)
+    place = np.empty(len(codes), dtype=indices.dtype)
+    place[numpy_values(order)] = np.arange(len(codes))
     return codes.take(order), place[indices]

@@ -1,4 +1,4 @@
-"""What this machine has: memory that work is compared with before it begins."""
+"""What this machine has: memory that work is compared with before it begins, and processors."""
 
 from __future__ import annotations
 
@@ -59,6 +59,11 @@ def memory_of_process() -> int | None:
     except (OSError, ValueError, IndexError):
         return limit
     return max(0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _fields(path: Path) -> dict[str, int]:

@@ -17,6 +17,7 @@ import logging
 import os
 import re
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from itertools import islice
@@ -28,9 +29,10 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of
 from holdfast.errors import InvalidParameter, UnknownColumn, UnreadableInput
-from holdfast.tables.columns import CodeColumn, CountColumn
+from holdfast.tables.columns import CodeColumn, CountColumn, Indices
 from holdfast.tables.databases import SCHEMES, is_url, open_query
 from holdfast.tables.excel import EXCEL_SUFFIXES, ExcelSource
+from holdfast.tables.machine import processors
 from holdfast.tables.session import (
     BATCH_ROWS,
     Session,
@@ -65,6 +67,9 @@ _TELLING = re.compile(r"[:@=\r\n]|password", re.IGNORECASE)
 """Found in a text that names no file: it may be a URL or connection string gone wrong, or the data themselves."""
 
 _CHUNK = 2**22
+
+THREADED_ROWS = 2**16
+"""Rows of a piece from which each column is read in by a thread of its own."""
 
 _LONGEST_LINE = 2**24
 """In bytes; DuckDB takes none longer than 2^21."""
@@ -155,9 +160,7 @@ def _names_found(names: Sequence[str], name: str, asked: Sequence[str]) -> str:
     return f"{near}It has {len(names)} columns, none of those asked for.{odd}"
 
 
-def read_codes(
-    source: Source, columns: Sequence[str], allow_missing: bool = False
-) -> tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]]:
+def read_codes(source: Source, columns: Sequence[str], allow_missing: bool = False) -> tuple[tuple[Any, ...], tuple[Indices, ...]]:
     """Per column the distinct codes, in order of first appearance, and the index of every row's code."""
     collected, _ = read_table(source, columns, [], allow_missing)
     return collected
@@ -165,22 +168,26 @@ def read_codes(
 
 def read_table(
     source: Source, columns: Sequence[str], numbers: Sequence[tuple[str, type[CountColumn]]], allow_missing: bool = False
-) -> tuple[tuple[tuple[Any, ...], tuple[NDArray[np.int32], ...]], list[NDArray[np.int64]]]:
+) -> tuple[tuple[tuple[Any, ...], tuple[Indices, ...]], list[NDArray[np.int64]]]:
     """The codes as `read_codes` gives them, and the columns of numbers, each named with the class that checks it."""
+    import pyarrow as pa
+
     places = find_columns(source, [*columns, *(name for name, _ in numbers)])
     codes = [CodeColumn(name, source.label, allow_missing) for name in columns]
     counts = [kind(name, source.label) for name, kind in numbers]
 
     logger.debug("Reading %s: columns %s", source.label, ", ".join([*columns, *(name for name, _ in numbers)]))
 
-    def collect() -> tuple[list[tuple[Any, NDArray[np.int32]]], list[NDArray[np.int64]]]:
-        with closing(source.batches(places)) as batches:
+    def collect() -> tuple[list[tuple[Any, Indices]], list[NDArray[np.int64]]]:
+        with ThreadPoolExecutor(processors()) as pool, closing(source.batches(places)) as batches:
+            spread: Any = map
             for arrays in batches:
-                for column, array in zip(codes, arrays, strict=False):
-                    column.add(array)
-                for number, array in zip(counts, arrays[len(codes) :], strict=True):
-                    number.add(array)
-        return [column.finish() for column in codes], [column.finish() for column in counts]
+                spread = pool.map if len(arrays[0]) >= THREADED_ROWS else spread
+                for _ in spread(lambda column, array: column.add(array), (*codes, *counts), arrays):
+                    pass  # what is wrong is raised here, that of the first column first
+            made = list(spread(lambda column: column.finish(), codes)), [column.finish() for column in counts]
+        pa.default_memory_pool().release_unused()
+        return made
 
     finished, checked = run_guarded(source.label, collect)
     return (tuple(texts for texts, _ in finished), tuple(indices for _, indices in finished)), checked
@@ -322,10 +329,12 @@ class ParquetSource:
         return list(self._schema.types)
 
     def batches(self, columns: Sequence[int]) -> Generator[list[Any], None, None]:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         names = [self.names[i] for i in columns]
-        with pq.ParquetFile(self._file) as file:
+        texts = [name for name, kind in zip(self.names, self._schema.types, strict=True) if pa.types.is_string(kind)]
+        with pq.ParquetFile(self._file, read_dictionary=texts) as file:
             for batch in guarded_batches(self.label, file.iter_batches(BATCH_ROWS, columns=names)):
                 yield [batch.column(name) for name in names]
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.display import list_names
 from holdfast.errors import HoldfastWarning, InvalidCode
+from holdfast.tables.columns import arrow_texts
 from holdfast.tables.similar import check_similar
 
 _NAMES = (
@@ -46,15 +47,16 @@ ALLOW_ALL = Allow(True, True)
 
 def total_names(codes: Any) -> list[str]:
     """The codes of a column (an Arrow array of text) that are named like totals, as they are written."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     lower = pc.utf8_lower(pc.utf8_normalize(codes, form="NFKC"))
     plain = pc.utf8_trim(pc.replace_substring(pc.replace_substring(lower, "_", " "), "-", " "), characters=_MARKS)
-    named = pc.or_(pc.is_in(plain, value_set=pa.array(TOTAL_NAMES)), pc.equal(pc.utf8_trim_whitespace(lower), SDMX_TOTAL))
-    short = pc.equal(plain, SHORT_TOTAL)
+    is_sdmx = pc.is_in(pc.utf8_trim_whitespace(lower), value_set=arrow_texts([SDMX_TOTAL]))
+    named = pc.or_(pc.is_in(plain, value_set=arrow_texts(TOTAL_NAMES)), is_sdmx)
+    short = pc.is_in(plain, value_set=arrow_texts([SHORT_TOTAL]))
     if pc.any(short).as_py():
-        known = set(plain.filter(pc.less_equal(pc.utf8_length(plain), 1)).to_pylist())
+        sexes = arrow_texts(sorted(set().union(*SEXES)))
+        known = set(plain.filter(pc.is_in(plain, value_set=sexes)).to_pylist())
         named = pc.or_(named, short) if any(pair <= known for pair in SEXES) else named
     return [str(code) for code in codes.filter(named).to_pylist()]
 
@@ -76,6 +78,10 @@ def warn_of_dates(column: str, codes: Any, *, show: bool = True) -> None:
 
 def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> None:
     """Refuse codes of a column that people would take for one, or for a total. Codes are shown where they are no one's secret."""
+    import pyarrow.compute as pc
+
+    if pc.all(pc.ascii_is_decimal(codes)).as_py():  # the codes of most large columns: all different, and no names
+        return
     check_similar(column, codes, allowed=allow.similar, show=show)
     if not allow.totals:
         warn_of_dates(column, codes, show=show)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, list_names, shorten
 from holdfast.errors import DuplicateCells, EmptyTable, InvalidCode, InvalidParameter, RequestTooLarge, UnknownColumn
-from holdfast.tables.cells import Indices, find_rows, rank_rows, strides
-from holdfast.tables.columns import arrow_numbers, read_only
+from holdfast.tables.cells import find_rows, rank_rows, rows_ascend, strides
+from holdfast.tables.columns import BATCH, Indices, arrow_numbers, index_type, read_only
 from holdfast.tables.hierarchy import Hierarchy, first_repeated
 from holdfast.tables.labels import NO_LABELS, Labels
 from holdfast.tables.machine import check_memory
@@ -66,6 +66,9 @@ class Codes(Mapping[str, tuple[str, ...]]):
             self._made[column] = tuple(self._arrays[column].to_pylist())
         return self._made[column]
 
+    def __contains__(self, column: object) -> bool:
+        return column in self._arrays
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
@@ -86,8 +89,8 @@ class Universe:
 
     Guarantees:  codes are the texts given, in the order given; no cell occurs twice; nothing in it depends on a count where `support` is
                  "declared". "as listed": the rows of a source of counts, perhaps those with a positive count; "observed": the cells
-                 that have records. Two universes are equal if columns, codes, cells and their order are. Memory: four bytes per cell and
-                 column, and nothing per cell if the cells are the full product in order (last column fastest).
+                 that have records. Two universes are equal if columns, codes, cells and their order are. Memory: one to four bytes per
+                 cell and column, and nothing per cell if the cells are the full product in order (last column fastest).
     """
 
     columns: tuple[str, ...]
@@ -173,11 +176,13 @@ class Universe:
         cells = len(indices[0])
         if cells == 0:
             raise EmptyTable(f"There are no rows in {label}. List every cell, zeros included; check the file or the query.")
-        ranks_of_cells(indices, [len(array) for array in codes], label)
+        if not rows_ascend(indices):
+            ranks_of_cells(indices, [len(array) for array in codes], label)
         ordered = cls(columns, support, codes, None, {})
         full = prod(ordered._radices) == cells  # not len(), which cannot say numbers beyond 2^63
         in_order = full and all(np.array_equal(ordered._spread(place), given) for place, given in enumerate(indices))
-        kept = None if in_order else tuple(read_only(given) for given in indices)
+        small = [given.astype(index_type(len(array)), copy=False) for given, array in zip(indices, codes, strict=True)]
+        kept = None if in_order else tuple(map(read_only, small))
         return cls(columns, support, codes, kept, _checked_trees(columns, codes, hierarchies or {}))
 
     def with_moved_rows(self) -> Universe:
@@ -248,8 +253,10 @@ class Universe:
         """How many codes a column has, without making them."""
         return len(self._codes[self._place(column)])
 
-    def code_indices(self, column: str) -> NDArray[np.int32]:
-        """For each cell the place of its code in codes[column]; read-only. In a product in order it is computed, not stored."""
+    def code_indices(self, column: str) -> Indices:
+        """For each cell the place of its code in codes[column], in integers as small as their number allows; read-only. In a product in
+        order it is computed, not stored.
+        """
         place = self._place(column)
         if self._indices is not None:
             return self._indices[place]
@@ -258,6 +265,15 @@ class Universe:
         if place not in self._spreads:
             self._spreads[place] = read_only(self._spread(place))
         return self._spreads[place]
+
+    def used_codes(self, column: str) -> NDArray[np.int64]:
+        """The places of those codes of a column that have a cell."""
+        place = self._place(column)
+        used = np.full(self._radices[place], self._indices is None)
+        given = used[:0] if self._indices is None else self._indices[place]
+        for low in range(0, len(given), BATCH):
+            used[given[low : low + BATCH]] = True
+        return np.flatnonzero(used)
 
     def cells_having(self, column: str, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each cell whether its code in a column is one of those chosen. In a product in order few codes cost little more than their
@@ -288,11 +304,9 @@ class Universe:
             return self._group_of_product(places)
         indices = [self.code_indices(column) for column in columns]
         groups, number = rank_rows(indices, [self._radices[place] for place in places], len(self))
-        some_cell = np.empty(number, dtype=np.int64)
-        some_cell[groups] = np.arange(len(self))
         names = np.empty((number, len(columns)), dtype=np.int32)
         for place, given in enumerate(indices):
-            names[:, place] = given[some_cell]
+            names[groups, place] = given
         return groups, names
 
     def cell_name(self, cell: int) -> str:
@@ -339,7 +353,8 @@ class Universe:
         """A pyarrow.Table of the cells: one column of dictionary-encoded text per column."""
         import pyarrow as pa
 
-        columns = [pa.DictionaryArray.from_arrays(arrow_numbers(self.code_indices(c)), self.code_array(c)) for c in self.columns]
+        indices = {column: arrow_numbers(self.code_indices(column).astype(np.int32, copy=False)) for column in self.columns}
+        columns = [pa.DictionaryArray.from_arrays(given, self.code_array(column)) for column, given in indices.items()]
         return pa.Table.from_arrays(columns, names=list(self.columns))
 
     def digest(self) -> str:
@@ -354,7 +369,8 @@ class Universe:
             _add_codes(sha, array)
         sha.update(b"product" if self._indices is None else b"cells" + len(self).to_bytes(8, "little"))
         for given in self._indices or ():
-            sha.update(given.astype("<i4", copy=False).data)
+            for low in range(0, len(given), BATCH):
+                sha.update(given[low : low + BATCH].astype("<i4", copy=False).data)
         return sha.hexdigest()
 
     @cached_property

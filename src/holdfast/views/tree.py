@@ -127,7 +127,7 @@ def nearest_multiple(value: int, base: int, *, nonnegative: bool) -> int:
 
 def refine_groups(own: Ints, unit: Ints) -> Ints:
     """A number for each cell, equal where both numbers are; all numbers in use."""
-    joined = own * (int(unit.max()) + 1) + unit
+    joined = own.astype(np.int64) * (int(unit.max()) + 1) + unit
     return np.asarray(np.unique(joined, return_inverse=True)[1], dtype=np.int64)
 
 
