@@ -13,19 +13,28 @@ import csv
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from holdfast.errors import InvalidParameter
+from holdfast.tables.columns import arrow_numbers, numpy_values
 from holdfast.tables.universe import Universe
 
 _CHUNK_ROWS = 2**18
+_GROUP_ROWS = 2**19
+"""Rows of a group in a Parquet file: each has a dictionary of its own, with the texts that occur in it."""
+_DICTIONARY_BYTES = 2**30
+"""Beyond so many bytes Arrow would write the texts of a group once more, row by row."""
 _UNPACKED_BY_LITTLE = ("SNAPPY", "UNCOMPRESSED")
 """Compressions of Parquet that grow by a factor of some 20 at most."""
 _PARQUET_FRAME = 12
 """Bytes of a Parquet file that are neither pages nor metadata: four letters at either end, and the length of the metadata."""
+_BLOCK_BYTES = 2**23
+"""Bytes of a CSV file that are read at once; no row has more."""
 _ARROW_SCHEMA = b"ARROW:schema"
 _WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 """What wrote our Parquet files, whatever its version."""
@@ -33,15 +42,21 @@ _WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 
 @dataclass(frozen=True)
 class Format:
-    """A format. `write` puts a pyarrow.Table into an open file; `read` gives back the table with its codes as they were. `rows` is how many
-    a file says it has, before it is read: a few bytes may declare a table of any size. None where only reading tells; then the size of
-    the file limits it.
+    """A format. `write` puts a pyarrow.Table into an open file; `pieces` gives it back with its codes as they were, in tables that follow
+    one another, of some columns or all. `rows` is how many a file says it has, before it is read: a few bytes may declare a table of any
+    size. None where only reading tells; then the size of the file limits it.
     """
 
     name: str
     write: Callable[[Any, BinaryIO], None]
-    read: Callable[[Path], Any]
+    pieces: Callable[..., Iterator[Any]]
     rows: Callable[[Path], int | None]
+
+    def read(self, path: Path) -> Any:
+        """The whole table."""
+        import pyarrow as pa
+
+        return pa.concat_tables(self.pieces(path))
 
     @property
     def suffix(self) -> str:
@@ -49,12 +64,39 @@ class Format:
 
 
 def _write_parquet(frame: Any, file: BinaryIO) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(frame, file, compression="snappy")
+    with pq.ParquetWriter(file, frame.schema, compression="snappy", dictionary_pagesize_limit=_DICTIONARY_BYTES) as writer:
+        for low in range(0, max(frame.num_rows, 1), _GROUP_ROWS):
+            columns = [_with_own_texts(column) for column in frame.slice(low, _GROUP_ROWS).columns]
+            writer.write_table(pa.Table.from_arrays(columns, schema=frame.schema), row_group_size=_GROUP_ROWS)
 
 
-def _read_parquet(path: Path) -> Any:
+def _with_own_texts(column: Any) -> Any:
+    """The same column; a dictionary has only the texts that occur in it, since all of a dictionary is written."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or column.num_chunks != 1 or column.null_count:
+        return column
+    chunk = column.chunk(0)
+    indices = numpy_values(chunk.indices)
+    if len(indices) == 0:
+        return column
+    low, reach = int(indices.min()), int(np.ptp(indices)) + 1
+    own = indices - low
+    occurs = np.zeros(reach, dtype=np.bool_)
+    occurs[own] = True
+    texts = chunk.dictionary.slice(low, reach)
+    if not occurs.all():
+        places = np.flatnonzero(occurs)
+        texts, number = texts.take(arrow_numbers(places)), np.empty(reach, dtype=own.dtype)
+        number[places] = np.arange(len(places), dtype=own.dtype)
+        own = number[own]
+    return pa.DictionaryArray.from_arrays(arrow_numbers(own), texts)
+
+
+def _parquet_pieces(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -64,8 +106,10 @@ def _read_parquet(path: Path) -> Any:
     # Texts stay as they are stored, each once: a long one repeated in many rows would fill the memory.
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         if file.num_row_groups < 2:
-            return file.read()
-        return pa.concat_tables([file.read_row_group(place) for place in range(file.num_row_groups)])  # a signal is answered in between
+            yield file.read(columns)
+        else:
+            for place in range(file.num_row_groups):  # a signal is answered in between
+                yield file.read_row_group(place, columns)
 
 
 def _parquet_rows(path: Path) -> int:
@@ -140,7 +184,7 @@ def _plain(cell: Any) -> str:
     return repr(cell) if isinstance(cell, int | float) else f"{cell:f}"
 
 
-def _read_csv(path: Path) -> Any:
+def _csv_pieces(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Every column as text, so that codes stay as they are."""
     import pyarrow as pa
     import pyarrow.csv
@@ -148,14 +192,23 @@ def _read_csv(path: Path) -> Any:
     with open(path, encoding="utf-8", newline="") as file:
         names = next(csv.reader(file), [])
     options = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False, strings_can_be_null=True, null_values=[""]
+        column_types=dict.fromkeys(names, pa.string()),
+        quoted_strings_can_be_null=False,
+        strings_can_be_null=True,
+        null_values=[""],
+        include_columns=columns,
     )
-    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True), convert_options=options)
+    blocks = pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES)
+    parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    with pyarrow.csv.open_csv(path, read_options=blocks, parse_options=parsing, convert_options=options) as reader:
+        yield reader.schema.empty_table()
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
 
 
 FORMATS = {
     made.name: made
-    for made in (Format("parquet", _write_parquet, _read_parquet, _parquet_rows), Format("csv", _write_csv, _read_csv, lambda _: None))
+    for made in (Format("parquet", _write_parquet, _parquet_pieces, _parquet_rows), Format("csv", _write_csv, _csv_pieces, lambda _: None))
 }
 """By name, in the order in which they are written."""
 
@@ -239,13 +292,18 @@ def mark_frame(frame: Any) -> Any:
 def marked_column(column: Any) -> Any:
     """A column of texts, marked; any other column as it is."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return (
-        pc.if_else(_formulas(column), pc.binary_join_element_wise("'", column, ""), column) if pa.types.is_string(column.type) else column
-    )
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        marked = [pa.DictionaryArray.from_arrays(chunk.indices, _marked_texts(chunk.dictionary)) for chunk in chunks]
+        return pa.chunked_array(marked, column.type)
+    return _marked_texts(column) if pa.types.is_string(column.type) else column
+
+
+def _marked_texts(texts: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.if_else(_formulas(texts), pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def unmark_frame(frame: Any, codes: int) -> Any:
@@ -272,5 +330,7 @@ def _formulas(column: Any) -> Any:
 
 def formula_columns(universe: Universe, others: Iterable[str] = ()) -> list[str]:
     """Columns of which the name or a code is a formula, and names among the others that are."""
-    found = [column for column in universe.columns if is_formula(column) or any(map(is_formula, universe.codes[column]))]
+    import pyarrow.compute as pc
+
+    found = [column for column in universe.columns if is_formula(column) or pc.any(_formulas(universe.code_array(column))).as_py()]
     return [*found, *filter(is_formula, others)]
