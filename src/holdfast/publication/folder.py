@@ -51,7 +51,7 @@ from holdfast.publication.view import VIEW, VIEW_FILE, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
-from holdfast.tables.formats import FORMATS, FORMULAS, formula_columns, is_formula, mark_frame, save_frame
+from holdfast.tables.formats import FORMATS, FORMULAS, formula_columns, is_formula, mark_frame, save_pieces
 from holdfast.wording.endings import left_over_sentence, removed_sentence
 
 if TYPE_CHECKING:
@@ -112,8 +112,9 @@ def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     view = None if output.view_base is None else release.view(base=output.view_base)
     with step("Writing the table"):
         for name in output.formats:
-            for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
-                save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
+            for stem, pieces in (("table", release.table.pieces()), *(() if view is None else ((VIEW, [view.frame]),))):
+                written = map(mark_frame, pieces) if marked and name == "csv" else pieces
+                save_pieces(written, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
         write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
     beside = None if view is None else view.info

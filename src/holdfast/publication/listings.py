@@ -185,5 +185,5 @@ def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) ->
     file, first = io.BytesIO(), io.StringIO()
     csv.writer(first, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(header)
     file.write(first.getvalue().encode())
-    write_csv(pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))]), file, header=False)
+    write_csv([pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))])], file, header=False)
     return file.getvalue()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,7 +51,7 @@ from holdfast.publication.rows import rows_html
 from holdfast.publication.view import PublicationView, check_folder_view, make_view
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
-from holdfast.tables.formats import Formulas, formula_columns, save_frame
+from holdfast.tables.formats import GROUP_ROWS, Formulas, formula_columns, save_pieces
 from holdfast.tables.frames import Frames
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.wording.budget import key_warnings, limit_warnings, recorded_sentence
@@ -217,16 +217,36 @@ class PublishedTable(Frames):
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, released count, standard deviation, whether the true count is exposed."""
+        return next(self.pieces(len(self)))
+
+    def pieces(self, rows: int = GROUP_ROWS) -> Iterator[Any]:
+        """The same in tables of so many rows that follow one another."""
         import pyarrow as pa
 
-        frame = self.universe.frame().append_column(self.count_name, self.measure.column(self._counts, self._published))
-        deviations = np.full(len(self), np.nan) if self._deviations is None else self._deviations
+        given = [(self.universe.code_indices(column), self.universe.code_array(column)) for column in self.universe.columns]
+        for low in range(0, len(self), rows):
+            high = min(low + rows, len(self))
+            own = ((indices[low:high].astype(np.int32, copy=False), codes) for indices, codes in given)
+            columns = [pa.DictionaryArray.from_arrays(arrow_numbers(indices), codes) for indices, codes in own]
+            yield pa.Table.from_arrays([*columns, *self.values_of(low, high)], names=self._column_names)
+
+    @property
+    def _column_names(self) -> list[str]:
+        return [*self.universe.columns, *value_columns(self.universe.columns, self.count_name)]
+
+    def values_of(self, low: int, high: int) -> tuple[Any, Any, Any]:
+        """Released counts, standard deviations and marks of the cells from `low` to `high`, as Arrow columns."""
+        import pyarrow as pa
+
+        rows = slice(low, high)
+        shown = None if self._published is None else self._published[rows]
+        deviations = np.full(high - low, np.nan) if self._deviations is None else self._deviations[rows]
         known = ~np.isnan(deviations)
-        shown = np.where(known, deviations, 0.0)  # under a missing value stands nothing
-        valid = None if self._published is None and known.all() else known & self.published
-        frame = frame.append_column(self.deviation_name, arrow_numbers(shown, valid))
-        bits = pa.py_buffer(np.packbits(self._exposed, bitorder="little"))
-        return frame.append_column(self.exposed_name, pa.Array.from_buffers(pa.bool_(), len(self), [None, bits]))
+        valid = None if shown is None and known.all() else known & self.published[rows]
+        column = arrow_numbers(deviations if known.all() else np.where(known, deviations, 0.0), valid)  # under a missing value is nothing
+        bits = pa.py_buffer(np.packbits(self._exposed[rows], bitorder="little"))
+        exposed = pa.Array.from_buffers(pa.bool_(), high - low, [None, bits])
+        return self.measure.column(self._counts[rows], shown), column, exposed
 
     @property
     def deviation_name(self) -> str:
@@ -240,7 +260,7 @@ class PublishedTable(Frames):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a .csv or .parquet file, whole or not at all; an existing file is refused."""
-        save_frame(self.frame, path)
+        save_pieces(self.pieces(), path)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.frame.__arrow_c_stream__(requested_schema)

@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
@@ -25,8 +26,8 @@ from holdfast.tables.columns import arrow_numbers, numpy_values
 from holdfast.tables.universe import Universe
 
 _CHUNK_ROWS = 2**18
-_GROUP_ROWS = 2**19
-"""Rows of a group in a Parquet file: each has a dictionary of its own, with the texts that occur in it."""
+GROUP_ROWS = 2**19
+"""Rows of a group in a Parquet file, which has a dictionary of its own, with the texts that occur in it."""
 _DICTIONARY_BYTES = 2**30
 """Beyond so many bytes Arrow would write the texts of a group once more, row by row."""
 _UNPACKED_BY_LITTLE = ("SNAPPY", "UNCOMPRESSED")
@@ -42,13 +43,13 @@ _WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 
 @dataclass(frozen=True)
 class Format:
-    """A format. `write` puts a pyarrow.Table into an open file; `pieces` gives it back with its codes as they were, in tables that follow
-    one another, of some columns or all. `rows` is how many a file says it has, before it is read: a few bytes may declare a table of any
-    size. None where only reading tells; then the size of the file limits it.
+    """A format. `write` puts tables of pyarrow that follow one another into an open file; `pieces` gives them back with codes as they
+    were, cut in other places, with some columns or all. `rows` is how many a file says it has, before it is read: a few bytes may declare
+    a table of any size. None where only reading tells; then the size of the file limits it.
     """
 
     name: str
-    write: Callable[[Any, BinaryIO], None]
+    write: Callable[[Iterable[Any], BinaryIO], None]
     pieces: Callable[..., Iterator[Any]]
     rows: Callable[[Path], int | None]
 
@@ -63,14 +64,23 @@ class Format:
         return f".{self.name}"
 
 
-def _write_parquet(frame: Any, file: BinaryIO) -> None:
+def _write_parquet(pieces: Iterable[Any], file: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(file, frame.schema, compression="snappy", dictionary_pagesize_limit=_DICTIONARY_BYTES) as writer:
-        for low in range(0, max(frame.num_rows, 1), _GROUP_ROWS):
-            columns = [_with_own_texts(column) for column in frame.slice(low, _GROUP_ROWS).columns]
-            writer.write_table(pa.Table.from_arrays(columns, schema=frame.schema), row_group_size=_GROUP_ROWS)
+    schema, every = _with_schema(pieces)
+    with pq.ParquetWriter(file, schema, compression="snappy", dictionary_pagesize_limit=_DICTIONARY_BYTES) as writer:
+        for piece in every:
+            for low in range(0, max(piece.num_rows, 1), GROUP_ROWS):
+                columns = [_with_own_texts(column) for column in piece.slice(low, GROUP_ROWS).columns]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=GROUP_ROWS)
+
+
+def _with_schema(pieces: Iterable[Any]) -> tuple[Any, Iterator[Any]]:
+    """(what the first of the pieces says of all, the pieces)."""
+    every = iter(pieces)
+    first = next(every)
+    return first.schema, chain([first], every)
 
 
 def _with_own_texts(column: Any) -> Any:
@@ -144,31 +154,35 @@ def _check_nothing_more(file: Any, size: int) -> None:
         raise ValueError("it has bytes that are no table")
 
 
-def _write_csv(frame: Any, file: BinaryIO) -> None:
-    if any("\r" in name for name in frame.column_names):  # it could not be read back
+def _write_csv(pieces: Iterable[Any], file: BinaryIO) -> None:
+    schema, every = _with_schema(pieces)
+    if any("\r" in name for name in schema.names):  # it could not be read back
         raise InvalidParameter("A column name with a carriage return cannot be saved as .csv. Rename the column, or save as .parquet.")
-    write_csv(frame, file)
+    write_csv(every, file)
 
 
-def write_csv(frame: Any, file: BinaryIO, *, header: bool = True) -> None:
+def write_csv(pieces: Iterable[Any], file: BinaryIO, *, header: bool = True) -> None:
     """Text that is empty or needs it is quoted, so that it reads back as it was; what is missing is left empty, without quotes."""
     import pyarrow as pa
     import pyarrow.csv
 
-    plain = pa.schema([(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in frame.schema])
+    schema, every = _with_schema(pieces)
+    plain = pa.schema([(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in schema])
     if any(pa.types.is_decimal(field.type) for field in plain):
-        file.writelines(_plain_lines(frame.cast(plain), header=header))
+        if header:
+            file.write((",".join(map(_plain, schema.names)) + "\n").encode())
+        for piece in every:
+            file.writelines(_plain_lines(piece.cast(plain)))
         return
     options = pyarrow.csv.WriteOptions(quoting_style="needed", include_header=header)
     with pyarrow.csv.CSVWriter(file, plain, write_options=options) as writer:
-        for low in range(0, frame.num_rows, _CHUNK_ROWS):
-            writer.write_table(frame.slice(low, _CHUNK_ROWS).cast(plain))
+        for piece in every:
+            for low in range(0, piece.num_rows, _CHUNK_ROWS):
+                writer.write_table(piece.slice(low, _CHUNK_ROWS).cast(plain))
 
 
-def _plain_lines(frame: Any, *, header: bool) -> Iterator[bytes]:
+def _plain_lines(frame: Any) -> Iterator[bytes]:
     """The same where there are decimals, which Arrow would write as 0E-16: in plain digits, all of their places."""
-    if header:
-        yield (",".join(map(_plain, frame.column_names)) + "\n").encode()
     for row in zip(*(column.to_pylist() for column in frame.columns), strict=True):
         yield (",".join(map(_plain, row)) + "\n").encode()
 
@@ -214,7 +228,12 @@ FORMATS = {
 
 
 def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write a pyarrow.Table to a .csv or .parquet file.
+    """Write a pyarrow.Table to a .csv or .parquet file, as `save_pieces` does."""
+    save_pieces([frame], path)
+
+
+def save_pieces(pieces: Iterable[Any], path: str | os.PathLike[str]) -> None:
+    """Write tables of pyarrow that follow one another to a .csv or .parquet file.
 
     Guarantees:  the file appears whole or not at all; an existing file is refused; only its owner may read it. What is written reads
                  back as it was.
@@ -224,7 +243,7 @@ def save_frame(frame: Any, path: str | os.PathLike[str]) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=target.suffix.lower())
     try:
         with os.fdopen(handle, "wb") as file:
-            chosen.write(frame, file)
+            chosen.write(pieces, file)
             file.flush()
             os.fsync(file.fileno())
         _publish(name, target)
@@ -324,8 +343,10 @@ def _formulas(column: Any) -> Any:
     """Return which texts are formulas; missing ones are not."""
     import pyarrow.compute as pc
 
-    numbers = pc.match_substring_regex(column, f"^(?:{_NUMBER})$")
-    return pc.fill_null(pc.and_(pc.match_substring_regex(column, f"^{_BEGINS}"), pc.invert(numbers)), fill_value=False)
+    begins = pc.fill_null(pc.match_substring_regex(column, f"^{_BEGINS}"), fill_value=False)
+    if not pc.any(begins).as_py():
+        return begins
+    return pc.fill_null(pc.and_(begins, pc.invert(pc.match_substring_regex(column, f"^(?:{_NUMBER})$"))), fill_value=False)
 
 
 def formula_columns(universe: Universe, others: Iterable[str] = ()) -> list[str]:
