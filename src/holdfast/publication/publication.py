@@ -41,7 +41,7 @@ from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
-from holdfast.publication.folder import Output, check_output, fill_folder
+from holdfast.publication.folder import MOST_CSV_CELLS, Output, check_output, fill_folder
 from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import Beside, KeptRow, Order
@@ -57,7 +57,7 @@ from holdfast.tables.measure import COUNTS, Measure
 from holdfast.wording.budget import key_warnings, limit_warnings, recorded_sentence
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
-from holdfast.wording.formulas import formulas_warning
+from holdfast.wording.formats import formulas_warning, no_csv_sentence
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
@@ -439,7 +439,7 @@ class Publication(Frames):
         self,
         folder: str | os.PathLike[str],
         *,
-        formats: Iterable[str] = ("parquet", "csv"),
+        formats: Iterable[str] | None = None,
         sign: str | os.PathLike[str] | None = None,
         force: bool = False,
         formulas: Formulas = "warn",
@@ -448,7 +448,8 @@ class Publication(Frames):
         map_code: str | None = None,
         map_level: str | None = None,
     ) -> Path:
-        """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM. Codes that a
+        """Write the output folder, whole or not at all; an existing one is refused. `formats` are "parquet" and "csv"; where none are
+        named both, and above 10,000,000 cells Parquet alone. `sign` is an Ed25519 private key in PEM. Codes that a
         spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe. `view_base` adds a
         publication view to this base, in files of their own. `map`: a GeoJSON file whose property `map_code` holds the codes of a level,
         for the report. What was read from a folder is published already, and refused.
@@ -458,7 +459,7 @@ class Publication(Frames):
         areas = None if all(part is None for part in asked) else map_request(*asked)
         output = Output(
             Path(folder),
-            (formats,) if isinstance(formats, str) else tuple(formats),
+            (formats,) if isinstance(formats, str) else None if formats is None else tuple(formats),
             None if sign is None else Path(sign),
             force,
             formulas,
@@ -503,6 +504,9 @@ def check_writable(output: Output, plan: Plan, release_id: str) -> None:
     facts = plan.facts
     if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
         logger.warning("%s", formulas_warning(risky))
+    cells = len(facts.universe)
+    if output.formats is None and "csv" not in output.formats_of(cells):
+        logger.info("%s", no_csv_sentence(cells, MOST_CSV_CELLS))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
     check_extras(output, plan)
 
