@@ -1,4 +1,4 @@
-"""The group `scale`: stages are timed apart, and one that is slower than on the page before fails it (figures: `make bench GROUP=scale`)."""
+"""The group `scale`: stages are timed apart, and one that is slower than on the page before fails it (see `make bench GROUP=scale`)."""
 
 from __future__ import annotations
 

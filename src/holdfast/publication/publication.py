@@ -102,7 +102,7 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
         warnings=(*key_warnings(about.test_key), *info.warnings, *limits),
-        table=_table_info(plan),
+        table=_table_info(plan, info.counted),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),
         mechanism=info.mechanism,
@@ -115,7 +115,7 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     )
 
 
-def _table_info(plan: Plan) -> TableInfo:
+def _table_info(plan: Plan, counted: str | None) -> TableInfo:
     facts, universe = plan.facts, plan.facts.universe
     return TableInfo(
         name=facts.name,
@@ -127,7 +127,7 @@ def _table_info(plan: Plan) -> TableInfo:
         protect=facts.protect,
         max_records=facts.max_records,
         over=facts.over,
-        counted=plan.info.counted,
+        counted=counted,
         public_columns=tuple(PublicColumn(name=name, values=facts.columns[name].tolist()) for name in plan.guarantee.exposed.columns),
         hierarchies=tuple(
             TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))
