@@ -243,10 +243,9 @@ def run(*, sizes: Sequence[int] | None = None, rounds: int = 3, results: Path = 
 def _notes(rounds: int) -> list[str]:
     return [
         "Made-up census tables (benchmarks/scale_input.py): blocks in tracts in counties in states, ten cells of sex by age in each block. "
-        "State totals are kept, with Gaussian noise of rho 1/10 a person; with levels, with shares for states, counties, tracts and blocks.",
+        "State totals are kept, with Gaussian noise of rho 1/10 a person; with levels: with shares for each of them.",
         f"Wall time, all cores, the best of {rounds} rounds by its sum (one above {SIZES[-1]:,} cells); in every round DuckDB and we take "
-        "turns, each in a process of its own that first released small tables. CPU s: of all threads. peak MB: of the "
-        "whole process.",
+        "turns, each in a process of its own, ours after it released small tables. CPU s: of all threads. peak MB: of the whole process.",
         "Release, as the command does it without a ledger, from the run file to the folder: read (the input), plan (with all its figures), "
         "draw, table (writing it), pages (facts and pages), rest (exposure, checks, kept totals, card, checksums). Formats: Parquet.",
         "Verify: read again (checksums, the table), promise (the plan made again), compare (what card, table, lists and pages say).",

@@ -28,7 +28,7 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.rows import published_rows, rows_facts
-from holdfast.publication.sums import PIECE, Level, LevelSums, Units, count_values, level_title
+from holdfast.publication.sums import PIECE, Level, LevelSums, Units, level_title, tally
 from holdfast.report.figures.facts import (
     LIMITS,
     AreasFacts,
@@ -145,8 +145,9 @@ def spreads(units: Units, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
 
 
 def _spread(plan: Plan, title: str, found: Floats) -> SpreadFacts:
-    known, times = count_values(found)
-    times = times[~np.isnan(known)]  # where there is one it is the last
+    known, times = tally(found)
+    order = np.argsort(known)[: np.count_nonzero(~np.isnan(known))]  # nan comes last
+    known, times = known[order], times[order]
     looked_at = int(times.sum())
     places = np.searchsorted(np.cumsum(times), (0, looked_at // 2, looked_at - 1), side="right")
     low, middle, high = known[places].tolist() if looked_at else (None, None, None)
@@ -286,27 +287,29 @@ def example_of(plan: Plan, table: PublishedTable) -> Example | None:
     deviations, covariance = plan.deviations, plan.covariance
     if deviations is None or covariance is None:
         return None
-    noisy = np.flatnonzero((deviations > 0) & (table.values > 0) & ~table.exposed)
-    if len(noisy) < 2:
+    values = table.values
+    noisy = (deviations > 0) & (values > 0) & ~table.exposed
+    chosen = values[noisy]
+    if len(chosen) < 2:
         return None
-    values = table.values[noisy]
-    middle = np.partition(values, len(noisy) // 2)[len(noisy) // 2]
-    before = int(np.count_nonzero(values < middle))
-    cell = int(noisy[np.flatnonzero(values == middle)[len(noisy) // 2 - before]])
-    after = noisy[noisy > cell]
-    other = int(after[0]) if len(after) else int(noisy[noisy < cell][-1])
+    half = len(chosen) // 2
+    chosen.partition(half)
+    before = int(np.count_nonzero(chosen[:half] < chosen[half]))
+    cell = int(np.flatnonzero(noisy & (values == chosen[half]))[half - before])
+    after = noisy[cell + 1 :]
+    other = cell + 1 + int(after.argmax()) if after.any() else cell - 1 - int(noisy[:cell][::-1].argmax())
     query = np.zeros(len(table))
     query[[cell, other]] = 1.0, 1.0
     both = covariance.of(query)
     query[other] = -1.0
     apart = covariance.of(query)
     found = computed_intervals(plan, table, [np.array([cell])])
-    value = float(table.values[cell])
+    value = float(values[cell])
     low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
     names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
     numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.step:.{plan.sum_digits}g}") for v in (both, apart))
     own = float(deviations[cell]), low, high, found is not None
-    return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)
+    return Example(names[0], value, *own, names[1], float(values[other]), float(deviations[other]), *numbers)
 
 
 SHOWN_BARS, FEWER_BARS = 10, 6

@@ -128,10 +128,8 @@ class LevelSums:
     @cached_property
     def tally(self) -> tuple[Floats, Floats, Ints]:
         """(value, standard deviation, how often) of all that occur together."""
-        (values, value), (deviations, deviation) = map(distinct_values, (self.values, self.deviations))
-        keys = value.astype(np.int64) * len(deviations) + deviation
-        pairs, times = count_values(keys)
-        return values[pairs // len(deviations)], deviations[pairs % len(deviations)], times
+        values, deviations, times = tally(self.values, self.deviations)
+        return values, deviations, times
 
     @property
     def title(self) -> str:
@@ -171,17 +169,31 @@ class LevelSums:
         return tuple(labels.code(column, codes) or codes[column] for column in columns)
 
 
-def distinct_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The distinct numbers in the order in which they come, and the place of each number among them: by hashing, since few differ."""
+def tally(*columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Columns of numbers of the rows that differ, in no order, and how often each occurs: by hashing, piece by piece, since few differ."""
+    pieces = [_tally([column[low : low + PIECE] for column in columns]) for low in range(0, len(columns[0]), PIECE)]
+    *rows, times = map(np.concatenate, zip(*pieces, strict=True))
+    return (*rows, times) if len(pieces) == 1 else _tally(rows, times)
+
+
+def _tally(columns: Sequence[NDArray[Any]], times: Ints | None = None) -> tuple[NDArray[Any], ...]:
+    key, kinds = np.zeros(len(columns[0]), dtype=np.int64), []
+    for column in columns:
+        values, place = _distinct(column)
+        kinds.append(values)
+        key = key * len(values) + place
+    keys, place = _distinct(key)
+    rows = []
+    for values in reversed(kinds):
+        rows.append(values[keys % len(values)])
+        keys = keys // len(values)
+    return *reversed(rows), np.bincount(place, times, len(keys)).astype(np.int64)  # below 2^53
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The distinct numbers, and the place of each number among them."""
     found = arrow_numbers(values).dictionary_encode()
     return numpy_values(found.dictionary), numpy_values(found.indices)
-
-
-def count_values(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
-    """The distinct numbers in increasing order, and how often each occurs."""
-    distinct, place = distinct_values(values)
-    order = np.argsort(distinct)
-    return distinct[order], np.bincount(place, minlength=len(distinct))[order]
 
 
 def level_title(universe: Universe, level: Level) -> str:
@@ -253,7 +265,7 @@ class Units:
         finer = self._finer(level)
         if finer is None:
             groups, codes = self.universe.group(level.columns)
-            return Grouping(len(codes), groups.astype(np.int32), codes)
+            return Grouping(len(codes), groups.astype(np.int32, copy=False), codes)
         home, grouping = finer, self._groupings[finer]
         assert grouping.codes is not None
         own = [np.ascontiguousarray(grouping.codes[:, home.columns.index(column)]) for column in level.columns]
