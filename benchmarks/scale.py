@@ -123,6 +123,7 @@ def duckdb(source: Path, target: Path) -> Measured:
     from duckdb import connect
 
     with connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would stand among the figures
         stages = Stages("copy")
         connection.execute(COPY.format(source, target))
         return stages.measured()
