@@ -18,11 +18,12 @@ from holdfast.errors import VerificationFailed
 from holdfast.tables import formats
 from holdfast.tables.measure import COUNTS
 from holdfast.verification import table_files
-from holdfast.verification.table_files import TableFile, have_same_rows, read_rows
+from holdfast.verification.table_files import TableFile, TextSizes, have_same_rows, read_rows
 from tests.exposing import exposing
 from tests.verification.test_verify_mutations import with_right_checksums
 
-UNIVERSE = hf.Universe.listed({"area": [str(k // 3) for k in range(30)], "=place": [str(k) for k in range(30)]})
+UNIVERSE = hf.Universe.listed({"area": [str((k > 1) + (k > 5)) for k in range(30)], "=place": [str(k) for k in range(30)]})
+"""Areas of 2, 4 and 24 cells: their standard deviations differ."""
 
 
 @pytest.fixture(scope="module", params=["warn", "mark"])
@@ -98,6 +99,15 @@ def test_a_difference_in_the_last_row_is_seen(
     with_right_checksums(folder)
     with pytest.raises(VerificationFailed, match=r"table\.csv and table\.parquet differ"):
         hf.verify(folder)
+
+
+def test_long_texts_are_added_up_over_all_pieces() -> None:
+    """One long text, stored once in every group of rows, would fill the memory when codes are joined."""
+    piece = pa.table({"code": pa.DictionaryArray.from_arrays(pa.array([0] * 6, pa.int32()), pa.array(["x" * 10]))})
+    sizes = TextSizes(1, 100)
+    sizes.add(piece)
+    with pytest.raises(ValueError, match="too long"):
+        sizes.add(piece)
 
 
 def test_a_csv_file_that_a_release_would_write_is_not_read(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
