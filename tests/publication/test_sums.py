@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,28 @@ def test_pairs_of_blocks_and_units_are_counted_alike_in_an_array_and_by_sorting(
         assert all(map(np.array_equal, grouping.pairs(shape), before))
         for block, unit, count in zip(*before, strict=True):
             assert count == np.count_nonzero(grouping.above[shape.cells[block]] == unit)
+
+
+SCATTERED = hf.Universe.listed({"a": list("xyxyzxzy"), "b": list("11122233"), "c": list("pqrpqrpq")})
+
+
+@pytest.mark.parametrize("piece", [1, 3, 100])
+@pytest.mark.parametrize("universe", [NESTED, NESTED_BY_SEX, PRODUCT, SCATTERED])
+def test_cells_are_grouped_piece_by_piece_as_a_universe_groups_them(
+    universe: hf.Universe, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every list of columns, in every order; by each of the two ways that can be taken, too."""
+    monkeypatch.setattr(sums_module, "PIECE", piece)
+    for columns in (chosen for k in range(len(universe.columns) + 1) for chosen in permutations(universe.columns, k)):
+        groups, codes = universe.group(columns)
+        found = sums_module.group_cells(universe, columns)
+        assert np.array_equal(found.above, groups)
+        assert np.array_equal(found.codes, codes)  # type: ignore[arg-type]
+        given, radices = [universe.code_indices(c) for c in columns], [universe.code_count(c) for c in columns]
+        for way in (sums_module._by_combination, sums_module._by_run):
+            if (made := way(given, radices, len(universe))) is not None:
+                assert np.array_equal(made[1][made[0]], groups)
+                assert np.array_equal(made[2], codes)
 
 
 @pytest.mark.parametrize("piece", [1, 3, 100])

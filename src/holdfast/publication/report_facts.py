@@ -287,15 +287,16 @@ def example_of(plan: Plan, table: PublishedTable) -> Example | None:
     deviations, covariance = plan.deviations, plan.covariance
     if deviations is None or covariance is None:
         return None
-    values = table.values
-    noisy = (deviations > 0) & (values > 0) & ~table.exposed
-    chosen = values[noisy]
-    if len(chosen) < 2:
+    noisy = (deviations > 0) & (table.counts > 0) & ~table.exposed
+    counts, used, times = tally(table.counts, noisy.view(np.uint8))
+    order = np.flatnonzero(used)[np.argsort(counts[used > 0])]
+    up_to = np.cumsum(times[order])
+    if not len(order) or up_to[-1] < 2:
         return None
-    half = len(chosen) // 2
-    chosen.partition(half)
-    before = int(np.count_nonzero(chosen[:half] < chosen[half]))
-    cell = int(np.flatnonzero(noisy & (values == chosen[half]))[half - before])
+    half = up_to[-1] // 2
+    middle = order[np.searchsorted(up_to, half, side="right")]
+    before = int(times[(used > 0) & (counts < counts[middle])].sum())
+    cell = int(np.flatnonzero(noisy & (table.counts == counts[middle]))[half - before])
     after = noisy[cell + 1 :]
     other = cell + 1 + int(after.argmax()) if after.any() else cell - 1 - int(noisy[:cell][::-1].argmax())
     query = np.zeros(len(table))
@@ -304,12 +305,12 @@ def example_of(plan: Plan, table: PublishedTable) -> Example | None:
     query[other] = -1.0
     apart = covariance.of(query)
     found = computed_intervals(plan, table, [np.array([cell])])
-    value = float(values[cell])
+    value, other_value = table.measure.floats(table.counts[[cell, other]]).tolist()
     low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
     names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
     numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.step:.{plan.sum_digits}g}") for v in (both, apart))
     own = float(deviations[cell]), low, high, found is not None
-    return Example(names[0], value, *own, names[1], float(values[other]), float(deviations[other]), *numbers)
+    return Example(names[0], value, *own, names[1], other_value, float(deviations[other]), *numbers)
 
 
 SHOWN_BARS, FEWER_BARS = 10, 6

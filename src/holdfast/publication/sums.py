@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,63 @@ class Grouping:
                 counts = np.bincount(which, times).astype(np.int64)
             self._pairs[id(found)] = distinct // self.count, distinct % self.count, counts
         return self._pairs[id(found)]
+
+
+def group_cells(universe: Universe, columns: Sequence[str]) -> Grouping:
+    """The groups of `Universe.group`, found piece by piece where few combinations are possible, or most cells are in the group of the cell
+    before, so that no array of wide numbers is made.
+    """
+    given, radices, cells = [universe.code_indices(c) for c in columns], [universe.code_count(c) for c in columns], len(universe)
+    found = None
+    if cells < 2**31:  # numbers of cells are int32
+        found = _by_combination(given, radices, cells) if math.prod(radices) <= cells else _by_run(given, radices, cells)
+    if found is None:
+        groups, codes = universe.group(columns)
+        return Grouping(len(codes), groups.astype(np.int32, copy=False), codes)
+    above, ranks, codes = found
+    for low in range(0, cells, PIECE):
+        above[low : low + PIECE] = ranks[above[low : low + PIECE]]
+    return Grouping(len(codes), above, codes)
+
+
+Found: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
+"""(a number for each cell, the group of each number, the codes of each group)."""
+
+
+def _by_combination(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found:
+    above, occurs = np.empty(cells, dtype=np.int32), np.zeros(math.prod(radices), dtype=np.bool_)
+    for low in range(0, cells, PIECE):
+        key = np.zeros(min(PIECE, cells - low), dtype=np.int64)
+        for indices, radix in zip(given, radices, strict=True):
+            key = key * radix + indices[low : low + PIECE]
+        above[low : low + PIECE] = key
+        occurs[key] = True
+    kinds = np.flatnonzero(occurs)
+    codes = np.stack(np.unravel_index(kinds, radices), axis=1) if radices else np.zeros((1, 0))
+    return above, np.cumsum(occurs, dtype=np.int32) - np.int32(1), codes.astype(np.int32)
+
+
+def _by_run(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found | None:
+    """Runs of cells of one group are numbered, then ranked. None where there are many runs."""
+    above, starts, runs = np.empty(cells, dtype=np.int32), [], 0
+    for low in range(0, cells, PIECE):
+        new = np.zeros(min(PIECE, cells - low), dtype=np.bool_)
+        new[0] = low == 0
+        for indices in given:
+            own = indices[max(low - 1, 0) : low + PIECE]
+            new[low == 0 :] |= own[1:] != own[:-1]
+        above[low : low + PIECE] = np.cumsum(new, dtype=np.int32) + np.int32(runs - 1)
+        starts.append(low + np.flatnonzero(new))
+        runs += len(starts[-1])
+        if runs > (low + len(new)) // 2 + 1:
+            return None
+    first = np.concatenate(starts)
+    own_codes = [indices[first] for indices in given]
+    ranks, count = rank_rows(own_codes, radices, runs)
+    codes = np.empty((count, len(given)), dtype=np.int32)
+    for place, indices in enumerate(own_codes):
+        codes[ranks, place] = indices
+    return above, ranks.astype(np.int32), codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +321,7 @@ class Units:
     def _column_units(self, level: Level) -> Grouping:
         finer = self._finer(level)
         if finer is None:
-            groups, codes = self.universe.group(level.columns)
-            return Grouping(len(codes), groups.astype(np.int32, copy=False), codes)
+            return group_cells(self.universe, level.columns)
         home, grouping = finer, self._groupings[finer]
         assert grouping.codes is not None
         own = [np.ascontiguousarray(grouping.codes[:, home.columns.index(column)]) for column in level.columns]
