@@ -107,9 +107,9 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     assert example is not None
     (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
     assert loaded.plan.deviations is not None
-    noisy = np.flatnonzero((loaded.plan.deviations > 0) & (loaded.table.values > 0) & ~loaded.table.exposed)
-    assert cell == noisy[np.argsort(loaded.table.values[noisy], kind="stable")[len(noisy) // 2]]
-    names = map(loaded.plan.facts.universe.cell_name, (*noisy[noisy > cell].tolist(), *noisy[noisy < cell].tolist()[::-1]))
+    uncertain = np.flatnonzero((loaded.plan.deviations > 0) & (loaded.table.values > 0) & ~loaded.table.exposed)
+    assert cell == uncertain[np.argsort(loaded.table.values[uncertain], kind="stable")[len(uncertain) // 2]]
+    names = map(loaded.plan.facts.universe.cell_name, (*uncertain[uncertain > cell].tolist(), *uncertain[uncertain < cell].tolist()[::-1]))
     assert example.other == next(names)
     ends = loaded.interval(cell, CONFIDENCE).doubles
     assert (example.low, example.high, example.by_law) == (ends["low"], ends["high"], True)
