@@ -175,7 +175,7 @@ def test_cells_are_grouped_piece_by_piece_as_a_universe_groups_them(
         assert np.array_equal(found.above, groups)
         assert np.array_equal(found.codes, codes)  # type: ignore[arg-type]
         given, radices = [universe.code_indices(c) for c in columns], [universe.code_count(c) for c in columns]
-        for way in (sums_module._by_combination, sums_module._by_run):
+        for way in (sums_module.groups_by_combination, sums_module.groups_by_run):
             if (made := way(given, radices, len(universe))) is not None:
                 assert np.array_equal(made[1][made[0]], groups)
                 assert np.array_equal(made[2], codes)

@@ -121,7 +121,7 @@ def group_cells(universe: Universe, columns: Sequence[str]) -> Grouping:
     given, radices, cells = [universe.code_indices(c) for c in columns], [universe.code_count(c) for c in columns], len(universe)
     found = None
     if cells < 2**31:  # numbers of cells are int32
-        found = _by_combination(given, radices, cells) if math.prod(radices) <= cells else _by_run(given, radices, cells)
+        found = groups_by_combination(given, radices, cells) if math.prod(radices) <= cells else groups_by_run(given, radices, cells)
     if found is None:
         groups, codes = universe.group(columns)
         return Grouping(len(codes), groups.astype(np.int32, copy=False), codes)
@@ -135,7 +135,8 @@ Found: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32
 """(a number for each cell, the group of each number, the codes of each group)."""
 
 
-def _by_combination(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found:
+def groups_by_combination(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found:
+    """Groups as the numbers of their combinations of codes, of which there are few."""
     above, occurs = np.empty(cells, dtype=np.int32), np.zeros(math.prod(radices), dtype=np.bool_)
     for low in range(0, cells, PIECE):
         key = np.zeros(min(PIECE, cells - low), dtype=np.int64)
@@ -148,7 +149,7 @@ def _by_combination(given: Sequence[NDArray[Any]], radices: Sequence[int], cells
     return above, np.cumsum(occurs, dtype=np.int32) - np.int32(1), codes.astype(np.int32)
 
 
-def _by_run(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found | None:
+def groups_by_run(given: Sequence[NDArray[Any]], radices: Sequence[int], cells: int) -> Found | None:
     """Runs of cells of one group are numbered, then ranked. None where there are many runs."""
     above, starts, runs = np.empty(cells, dtype=np.int32), [], 0
     for low in range(0, cells, PIECE):
