@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,13 +99,14 @@ def _rows(ends: list[Ints], low: int, high: int, schema: pa.Schema) -> pa.Table:
 def _people(low: int, high: int) -> Ints:
     """Many empty cells, and some of dozens of people."""
     bits = _mixed(np.arange(low, high, dtype=np.uint64))
-    people: Ints = ((bits & 15) * (bits >> 4 & 7) * (bits >> 7 & 1)).astype(np.int64)
+    people: Ints = (bits & 15) * (bits >> 4 & 7) * (bits >> 7 & 1)
     return people
 
 
-def _mixed(numbers: NDArray[np.uint64]) -> Any:
+def _mixed(numbers: NDArray[np.uint64]) -> Ints:
     """Numbers scattered over 63 bits (the finaliser of SplitMix64)."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
+    scattered: Ints = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
+    return scattered

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import holdfast as hf
 from holdfast.accuracy import error_laws
@@ -16,7 +17,7 @@ from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums, report_facts
-from holdfast.publication.sums import Level, levels_of, margins_of, sums_of
+from holdfast.publication.sums import Level, Units
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text
 
@@ -75,15 +76,22 @@ SIMULATED: dict[str, Callable[[], Publication]] = {
 }
 
 
+def _inside(cells: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    query = np.zeros(cells, dtype=np.int64)
+    query[chosen] = 1
+    return query
+
+
 @pytest.mark.parametrize("kind", COMPUTED)
 def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_path: Path) -> None:
     """Every bar of every level and margin, and the example; those of the report stand on its page."""
     loaded, noisy = hf.load(COMPUTED[kind]().save(tmp_path / "out")), 0
-    for level in dict.fromkeys((*levels_of(loaded.plan), *margins_of(loaded.plan))):
-        sums = sums_of(loaded.plan, loaded.table, level)
+    units = Units(loaded.plan, loaded.table)
+    for level in dict.fromkeys((*units.levels, *units.margins)):
+        sums = units.sums(level)
         found = rank_sums(loaded.plan, loaded.table, sums, 100)
         order = np.argsort(-sums.values, kind="stable")
-        wanted = [loaded.interval((sums.unit_of == unit).astype(np.int64), CONFIDENCE) for unit in order]
+        wanted = [loaded.interval(_inside(len(loaded.table), sums.cells_of(unit)), CONFIDENCE) for unit in order]
         assert [(bar.low, bar.high) for bar in found.bars] == [(one.doubles["low"], one.doubles["high"]) for one in wanted]
         assert found.intervals == ("exact" if {one.method for one in wanted} == {"kept"} else "law")
         noisy += found.intervals == "law"
@@ -98,6 +106,11 @@ def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_pat
     example = facts.example
     assert example is not None
     (cell,) = (cell for cell in range(len(loaded.table)) if loaded.plan.facts.universe.cell_name(cell) == example.name)
+    assert loaded.plan.deviations is not None
+    uncertain = np.flatnonzero((loaded.plan.deviations > 0) & (loaded.table.values > 0) & ~loaded.table.exposed)
+    assert cell == uncertain[np.argsort(loaded.table.values[uncertain], kind="stable")[len(uncertain) // 2]]
+    names = map(loaded.plan.facts.universe.cell_name, (*uncertain[uncertain > cell].tolist(), *uncertain[uncertain < cell].tolist()[::-1]))
+    assert example.other == next(names)
     ends = loaded.interval(cell, CONFIDENCE).doubles
     assert (example.low, example.high, example.by_law) == (ends["low"], ends["high"], True)
     assert {row[2] for row in loaded.plot.ranked("cells").rows} >= {f"{format_published(example.low)} to {format_published(example.high)}"}
@@ -125,7 +138,7 @@ def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypa
     made = SIMULATED[kind]()
     monkeypatch.setattr(error_laws, "public_draws", None)  # no draw is made for a page
     plan, table = made.plan, made.table
-    found = rank_sums(plan, table, sums_of(plan, table, levels_of(plan)[-1]), 3)
+    found = rank_sums(plan, table, (units := Units(plan, table)).sums(units.levels[-1]), 3)
     assert found.intervals == "normal"
     assert plan.deviations is not None
     order = np.argsort(-table.values, kind="stable")
@@ -140,7 +153,7 @@ def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypa
 def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same sums, with less work allowed: then bars are normal, and `interval` still goes by the law."""
     made = COMPUTED["tracts, laplace"]()
-    sums = sums_of(made.plan, made.table, Level("county", ("state", "county")))
+    sums = Units(made.plan, made.table).sums(Level("county", ("state", "county")))
     assert rank_sums(made.plan, made.table, sums, 3).intervals == "law"
     monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK + 4 + 100)  # one block of four cells, and no transform
     assert rank_sums(made.plan, made.table, sums, 3).intervals == "normal"
@@ -154,7 +167,7 @@ def test_what_was_not_estimated_has_no_intervals_and_says_why(monkeypatch: pytes
     made = release(AIRPORTS, [hf.margin("dest"), hf.margin("hour", "carrier")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     assert "1.96 standard deviations" in made.plot.ranked(["dest", "hour"]).caption.replace("\u00a0", " ")
     monkeypatch.setattr(sums_module, "MOST_WORK", 0)
-    sums = sums_of(made.plan, made.table, Level("dest x hour", ("dest", "hour")))
+    sums = Units(made.plan, made.table).sums(Level("dest x hour", ("dest", "hour")))
     found = rank_sums(made.plan, made.table, sums, 3)
     assert found.intervals == "unknown"
     assert {(bar.low, bar.high) for bar in found.bars} == {(None, None)}

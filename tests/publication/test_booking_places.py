@@ -62,7 +62,7 @@ class TestDisksAndPlaces:
     @pytest.mark.parametrize(
         ("code", "said"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission is missing"), (errno.EIO, "system says")]
     )
-    @pytest.mark.parametrize("where", ["save_frame", "write_synced", "sync_folder", "Path.chmod", "the last file", "the folder"])
+    @pytest.mark.parametrize("where", ["save_pieces", "write_synced", "sync_folder", "Path.chmod", "the last file", "the folder"])
     def test_what_cannot_be_written_leaves_nothing(
         self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: bool, code: int, said: str, where: str
     ) -> None:

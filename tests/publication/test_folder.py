@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -64,6 +65,25 @@ class TestWriting:
         assert {name for name in content(place) if name.startswith("table.")} == {
             f"table.{name}" for name in ([formats] if isinstance(formats, str) else formats)
         }
+        hf.verify(place)
+
+    @pytest.mark.parametrize(("most", "formats", "written"), [(6, None, {"parquet", "csv"}), (5, None, {"parquet"}), (5, ["csv"], {"csv"})])
+    def test_a_large_table_is_csv_only_where_that_is_asked_for(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        most: int,
+        formats: Any,
+        written: set[str],
+    ) -> None:
+        """It is said before anything is written; six cells are many here."""
+        monkeypatch.setattr(folder_module, "MOST_CSV_CELLS", most)
+        with caplog.at_level(logging.INFO, "holdfast"):
+            place = a_release().save(tmp_path / "out", formats=formats)
+        assert {name for name in content(place) if name.startswith("table.")} == {f"table.{name}" for name in written}
+        said = [record.getMessage() for record in caplog.records if "written as Parquet alone" in record.getMessage()]
+        assert len(said) == (written == {"parquet"})
         hf.verify(place)
 
     @pytest.mark.parametrize("formats", [[], ["xlsx"], ["csv", "json"], "json"])

@@ -21,7 +21,7 @@ from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import shares, sizes, spreads
-from holdfast.publication.sums import Level, LevelSums, deviations_of, levels_of
+from holdfast.publication.sums import Level, LevelSums, Units
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP, Figure
 from holdfast.runfiles.runfile import load_run
@@ -121,7 +121,7 @@ def test_intervals_without_a_law_say_that_they_are_normal() -> None:
 
 def sums(values: list[float], deviations: list[float]) -> LevelSums:
     level, universe = Level("cells", ("a",)), hf.Universe.product({"a": [str(i) for i in range(len(values))]})
-    return LevelSums(level, universe, np.arange(len(values)), np.array(values), np.array(deviations))
+    return LevelSums(level, universe, None, np.array(values), np.array(deviations))
 
 
 def test_shares_count_what_is_above_each_limit() -> None:
@@ -400,9 +400,9 @@ def test_proved_bounds_are_never_rounded_down() -> None:
     universe = hf.Universe.product({"county": counties, "sex": ["F", "M"]})
     plan = hf.plan(universe, [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/3", "county": "2/3"}))
     assert plan.expected_error.basis == "upper bound"
-    levels = levels_of(plan)
-    for level, found in zip(levels, spreads(plan, levels), strict=True):
-        exact = deviations_of(plan, level)
+    units = Units(plan)
+    for level, found in zip(units.levels, spreads(units, units.levels), strict=True):
+        exact = units.deviations(level)
         largest, shown = float(exact.max()), found.largest
         assert shown is not None
         assert shown >= largest

@@ -286,7 +286,7 @@ def test_a_failure_to_write_leaves_nothing_and_can_be_tried_again(monkeypatch: p
 
     made = make()
     with monkeypatch.context() as stopped:
-        stopped.setattr("holdfast.publication.folder.save_frame", full)
+        stopped.setattr("holdfast.publication.folder.save_pieces", full)
         with pytest.raises(OutputProblem, match="the disk is full"):
             made.save("out")
     assert not Path("out").exists()

@@ -119,6 +119,11 @@ ANY = st.characters(max_codepoint=0xD7FF, exclude_characters="\x7f")
 
 
 class TestLines:
+    @pytest.mark.parametrize("text", ["a = [}", "a = [1, }]", "a = {]}", "a = [{b = 1]}", "[a\n}"])
+    def test_brackets_that_do_not_match_end(self, text: str) -> None:
+        """The scan went on for ever, and noted more and more."""
+        assert set(key_lines(text).values()) <= {1, 2}
+
     def test_every_way_to_write_keys(self) -> None:
         text = '''# a comment with [table] and x = 1
 [a]

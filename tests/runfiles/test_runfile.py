@@ -111,7 +111,7 @@ class TestWhatIsSaid:
     def test_the_example_of_the_design(self, load: Callable[[str], Run]) -> None:
         run = load(DESIGN)
         assert (run.path.name, run.id, run.date, run.sign) == ("run.toml", "counties-2030-v1", None, None)
-        assert (run.options, run.formats) == ({"epsilon": "0.192"}, ("parquet", "csv"))
+        assert (run.options, run.formats) == ({"epsilon": "0.192"}, None)
         assert run.keep == [hf.margin("state")]
         assert run.mechanism == hf.GeneralizedLaplace(epsilon="0.192", per="distance")
         table = run.read_table()

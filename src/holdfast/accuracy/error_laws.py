@@ -219,11 +219,12 @@ class ErrorLaws:
         raise InvalidParameter(ONLY_KEPT if not self.target.publishes_cells else NO_LAW if self.drawing.is_exact else BY_CHAIN)
 
     @cached_property
-    def _homes(self) -> tuple[Ints, Ints, BlockIndex]:
+    def _homes(self) -> tuple[NDArray[np.signedinteger], NDArray[np.signedinteger], BlockIndex]:
         """(the number of each cell's block, -1 where it has no noise; its place there; the blocks). Free cells count as one block."""
         tasks = self.drawing.channel.tasks()
-        home = np.full(self.drawing.channel.facts.lattice.cells, -1, dtype=np.int64)
-        place = np.zeros(len(home), dtype=np.int64)
+        size = self.drawing.channel.facts.lattice.cells
+        kind: type[np.signedinteger] = np.int32 if size < 2**31 else np.int64
+        home, place = np.full(size, -1, dtype=kind), np.zeros(size, dtype=kind)
         free = [task.cells.ravel() for task in tasks if task.shape.is_free]
         kinds: list[tuple[Shape, Ints]] = [(Free(1), np.concatenate(free)[None])] if free else []
         kinds += [(task.shape, task.cells) for task in tasks if not task.shape.is_free]

@@ -51,7 +51,7 @@ from holdfast.publication.view import VIEW, VIEW_FILE, check_base
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Universe
-from holdfast.tables.formats import FORMATS, FORMULAS, formula_columns, is_formula, mark_frame, save_frame
+from holdfast.tables.formats import FORMATS, FORMULAS, formula_columns, is_formula, mark_frame, save_pieces
 from holdfast.wording.endings import left_over_sentence, removed_sentence
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ BEFORE = "-before"
 WAITING = "Another process is writing this release: waiting for it, up to %g seconds."
 _WITHOUT_LEDGER = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
 TRIAL_BYTES = 1 << 16
+MOST_CSV_CELLS = 10_000_000
+"""Cells up to which a table is written as CSV where no formats are named: dozens of bytes a cell, where Parquet has two."""
 SHOWN = 10
 """Things in the way of a folder that a message lists; the rest is counted."""
 BYTES_A_ROW = 4
@@ -81,7 +83,8 @@ class Output:
     """
 
     folder: Path
-    formats: tuple[str, ...] = tuple(FORMATS)
+    formats: tuple[str, ...] | None = None
+    """What the table is written as; None for what `formats_of` says."""
     sign: Path | None = None
     """An Ed25519 private key in PEM."""
     force: bool = False
@@ -94,8 +97,9 @@ class Output:
 
     def check(self) -> None:
         """Refuse formats and keys that cannot be used."""
-        unknown = [name for name in self.formats if name not in FORMATS]
-        if unknown or not self.formats:
+        asked = FORMATS if self.formats is None else self.formats
+        unknown = [name for name in asked if name not in FORMATS]
+        if unknown or not asked:
             raise InvalidParameter(f"Tables are written as {' and '.join(FORMATS)}. Got {', '.join(map(repr, unknown)) or 'no format'}.")
         if self.formulas not in FORMULAS:
             raise InvalidParameter(f"formulas is one of {', '.join(map(repr, FORMULAS))}. Got {self.formulas!r}.", field="formulas")
@@ -104,16 +108,22 @@ class Output:
         if self.sign is not None:
             load_signing_key(self.sign)
 
+    def formats_of(self, cells: int) -> tuple[str, ...]:
+        """The formats of a table with so many cells: those asked for; else all, without CSV above MOST_CSV_CELLS."""
+        return tuple(name for name in FORMATS if name != "csv" or cells <= MOST_CSV_CELLS) if self.formats is None else self.formats
+
 
 def fill_folder(release: Publication, temporary: Path, output: Output) -> None:
     """Write all files of a release into an empty folder, each synced to disk; the card last."""
-    logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(output.formats))
+    formats = output.formats_of(len(release.table))
+    logger.debug("Writing the files of %r: %s and what goes with them", output.folder.name, ", ".join(formats))
     marked = output.formulas == "mark" and has_formulas(release.table.universe, release.table.count_name, release.kept_rows)
     view = None if output.view_base is None else release.view(base=output.view_base)
     with step("Writing the table"):
-        for name in output.formats:
-            for stem, frame in (("table", release.table.frame), *(() if view is None else ((VIEW, view.frame),))):
-                save_frame(mark_frame(frame) if marked and name == "csv" else frame, temporary / f"{stem}{FORMATS[name].suffix}")
+        for name in formats:
+            for stem, pieces in (("table", release.table.pieces()), *(() if view is None else ((VIEW, [view.frame]),))):
+                written = map(mark_frame, pieces) if marked and name == "csv" else pieces
+                save_pieces(written, temporary / f"{stem}{FORMATS[name].suffix}")
     if view is not None:
         write_synced(temporary / VIEW_FILE, view.info.to_json().encode())
     beside = None if view is None else view.info

@@ -146,7 +146,7 @@ def exposed_csv(
     why = np.repeat([STRUCTURE, VALUES] * 2, [len(fixed), len(pinned), len(together.fixed), len(together.pinned)])
     others = np.where(np.arange(len(cells)) < len(fixed) + len(pinned), "", ", ".join(together.facts.releases))
     order = np.argsort(cells, kind="stable")
-    codes = exposure.universe.frame().take(arrow_numbers(cells[order])).columns
+    codes = _codes_at(exposure.universe, cells[order])
     header = exposed_header(exposure.universe.columns, count_name)
     texts = [pa.array(column[order].tolist(), pa.string()) for column in (why, others)]
     return _csv(header, [*codes, measure.column(values[order], known[order]), *texts], marked)
@@ -170,7 +170,12 @@ def read_together(said: bytes, universe: Universe, facts: TogetherFacts, *, mark
 def fixed_csv(exposure: Exposure, *, marked: bool = False) -> bytes:
     """The cells that the kept totals fix, alone or with earlier releases, by their codes, before anything is published: without counts."""
     cells = exposure.fixed if exposure.together is None else np.union1d(exposure.fixed, exposure.together.fixed)
-    return _csv(exposure.universe.columns, exposure.universe.frame().take(arrow_numbers(cells)).columns, marked)
+    return _csv(exposure.universe.columns, _codes_at(exposure.universe, cells), marked)
+
+
+def _codes_at(universe: Universe, cells: NDArray[np.int64]) -> list[Any]:
+    """The codes of these cells, column by column."""
+    return [universe.code_array(column).take(arrow_numbers(universe.code_indices(column)[cells])) for column in universe.columns]
 
 
 def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) -> bytes:
@@ -182,5 +187,5 @@ def _csv(header: Sequence[str], columns: Sequence[Any], marked: bool = False) ->
     file, first = io.BytesIO(), io.StringIO()
     csv.writer(first, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(header)
     file.write(first.getvalue().encode())
-    write_csv(pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))]), file, header=False)
+    write_csv([pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))])], file, header=False)
     return file.getvalue()

@@ -17,8 +17,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Level, find_level, levels_of, names_of, nested_columns, sums_of
-from holdfast.tables import Universe
+from holdfast.publication.sums import Level, Units, find_level
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
@@ -59,7 +58,7 @@ def check_folder_map(plan: Plan, request: MapRequest) -> None:
     """Refuse a map that could not be drawn, before anything is drawn: a bad file, no such property or level, codes of other areas."""
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release leaves counts out: there are no numbers of all areas for a map. Leave map out.", field="map")
-    _matching(plan, _codes(read_map(request.file), request.code)[0], request.level)
+    _matching(Units(plan), _codes(read_map(request.file), request.code)[0], request.level)
 
 
 def folder_areas(content: bytes, plan: Plan, table: PublishedTable, level: str | None = None) -> AreasFacts:
@@ -75,8 +74,9 @@ def map_facts(plan: Plan, table: PublishedTable, given: MapFile, code: str, leve
                  that could be two areas, is refused: county 001 is in many states.
     """
     codes, wanted = _codes(given, code)
-    found_level, place = _matching(plan, codes, level)
-    sums = sums_of(plan, table, found_level)
+    units = Units(plan, table)
+    found_level, place = _matching(units, codes, level)
+    sums = units.sums(found_level)
     areas = []
     for feature, found in zip(given.features, codes, strict=True):
         unit = None if found is None else place.get(found)
@@ -99,12 +99,12 @@ def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     return codes, {found for found in codes if found is not None}
 
 
-def _matching(plan: Plan, codes: Sequence[str | None], level: str | None) -> tuple[Level, dict[str, int]]:
+def _matching(units: Units, codes: Sequence[str | None], level: str | None) -> tuple[Level, dict[str, int]]:
     """The level that is drawn, and the unit of each code that a map may have for it: the level with the most codes of the map."""
     areas = Counter(code for code in codes if code is not None)
     best: tuple[int, Level, list[Written]] | None = None
-    for candidate in [_told_apart(plan, find_level(plan, level))] if level is not None else _candidates(plan):
-        written = list(_written(plan, candidate))
+    for candidate in [_told_apart(units, find_level(units, level))] if level is not None else _candidates(units):
+        written = list(_written(units, candidate))
         found = len(areas.keys() & {one.code for one in written})
         if found and (best is None or found > best[0]):
             best = found, candidate, written
@@ -114,28 +114,28 @@ def _matching(plan: Plan, codes: Sequence[str | None], level: str | None) -> tup
     place: dict[str, int] = {}
     for one in written:
         if one.code in areas and (place.get(one.code, one.unit) != one.unit or (one.short and areas[one.code] > 1)):
-            columns = (*_above(plan.facts.universe, chosen), *chosen.columns)
+            columns = (*_above(units, chosen), *chosen.columns)
             raise InvalidParameter(_ambiguous(one, columns), field="map_code")
         place[one.code] = one.unit
     return chosen, place
 
 
-def _candidates(plan: Plan) -> list[Level]:
-    columns = plan.facts.universe.columns
-    return [*levels_of(plan)[1:], *(_told_apart(plan, Level(column, (column,))) for column in columns)]
+def _candidates(units: Units) -> list[Level]:
+    columns = units.universe.columns
+    return [*units.levels[1:], *(_told_apart(units, Level(column, (column,))) for column in columns)]
 
 
-def _told_apart(plan: Plan, level: Level) -> Level:
+def _told_apart(units: Units, level: Level) -> Level:
     """The level itself; where its codes repeat under those of other columns, with these."""
-    whole = Level(level.name, (*_above(plan.facts.universe, level), *level.columns))
-    return level if level.of_tree is not None or len(names_of(plan, whole).values) == len(names_of(plan, level).values) else whole
+    whole = Level(level.name, (*_above(units, level), *level.columns))
+    return level if level.of_tree is not None or units.count(whole) == units.count(level) else whole
 
 
-def _above(universe: Universe, level: Level) -> tuple[str, ...]:
+def _above(units: Units, level: Level) -> tuple[str, ...]:
     """The columns that the last one of a level is nested in, but for those of the level."""
     if level.of_tree is not None or not level.columns:
         return ()
-    axis = next(axis for axis in nested_columns(universe) if level.columns[-1] in axis)
+    axis = next(axis for axis in units.axes if level.columns[-1] in axis)
     return tuple(column for column in axis[: axis.index(level.columns[-1])] if column not in level.columns)
 
 
@@ -149,14 +149,12 @@ class Written(NamedTuple):
     """The code that says it."""
 
 
-def _written(plan: Plan, level: Level) -> Iterator[Written]:
+def _written(units: Units, level: Level) -> Iterator[Written]:
     """Codes of units as a map may have them: the code itself ("031"), and behind those of the columns it is nested in ("17031")."""
-    sums = names_of(plan, level)
-    if len(sums.values) > MOST_AREAS:
+    if units.count(level) > MOST_AREAS:
         return
-    universe = plan.facts.universe
-    above = _above(universe, level)
-    nested = above or _above(universe, Level(level.name, level.columns[-1:])) == level.columns[:-1] != ()
+    sums, above = units.names(level), _above(units, level)
+    nested = above or _above(units, Level(level.name, level.columns[-1:])) == level.columns[:-1] != ()
     for unit in range(len(sums.values)):
         own = sums.codes(unit)
         codes = [sums.some_codes(unit)[column] for column in above] + list(own.values())

@@ -304,7 +304,7 @@ class Plan:
     def _totals(self) -> int:
         return sum(rows.count for rows in self.facts.kept.rows if rows.kind == "kept")
 
-    @property
+    @cached_property
     def _error_info(self) -> ExpectedError:
         error, measure = self.expected_error, self.facts.measure
         rough = self.covariance is not None and bool(self.covariance.rough().any())

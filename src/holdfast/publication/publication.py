@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from holdfast.exposure import Exposure
 from holdfast.exposure.joint import PublishedTotals
 from holdfast.privacy import Guarantee
 from holdfast.publication.booking import Booking
-from holdfast.publication.folder import Output, check_output, fill_folder
+from holdfast.publication.folder import MOST_CSV_CELLS, Output, check_output, fill_folder
 from holdfast.publication.listings import name_totals
 from holdfast.publication.maps import check_folder_map, map_request
 from holdfast.publication.order import Beside, KeptRow, Order
@@ -51,13 +51,13 @@ from holdfast.publication.rows import rows_html
 from holdfast.publication.view import PublicationView, check_folder_view, make_view
 from holdfast.tables import Universe
 from holdfast.tables.columns import arrow_numbers, free_name
-from holdfast.tables.formats import Formulas, formula_columns, save_frame
+from holdfast.tables.formats import GROUP_ROWS, Formulas, formula_columns, save_pieces
 from holdfast.tables.frames import Frames
 from holdfast.tables.measure import COUNTS, Measure
 from holdfast.wording.budget import key_warnings, limit_warnings, recorded_sentence
 from holdfast.wording.catalogue import ENGLISH
 from holdfast.wording.dispatch import describe
-from holdfast.wording.formulas import formulas_warning
+from holdfast.wording.formats import formulas_warning, no_csv_sentence
 
 if TYPE_CHECKING:
     from holdfast.accuracy.error_laws import Ask
@@ -102,7 +102,7 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
         schema_version=SCHEMA_VERSION,
         release=about.model_copy(update={"ledger_text": recorded_sentence(about.ledger)}),
         warnings=(*key_warnings(about.test_key), *info.warnings, *limits),
-        table=_table_info(plan),
+        table=_table_info(plan, info.counted),
         kept=info.kept.model_copy(update={"revision": revision}),
         exposed=exposed_info(exposure, plan.guarantee),
         mechanism=info.mechanism,
@@ -115,7 +115,7 @@ def make_card(plan: Plan, exposure: Exposure, about: ReleaseInfo, revision: Revi
     )
 
 
-def _table_info(plan: Plan) -> TableInfo:
+def _table_info(plan: Plan, counted: str | None) -> TableInfo:
     facts, universe = plan.facts, plan.facts.universe
     return TableInfo(
         name=facts.name,
@@ -127,7 +127,7 @@ def _table_info(plan: Plan) -> TableInfo:
         protect=facts.protect,
         max_records=facts.max_records,
         over=facts.over,
-        counted=plan.info.counted,
+        counted=counted,
         public_columns=tuple(PublicColumn(name=name, values=facts.columns[name].tolist()) for name in plan.guarantee.exposed.columns),
         hierarchies=tuple(
             TreeInfo(column=column, levels=tree.levels, parents=tuple((code, tree.parent(code)) for code in tree.nodes))
@@ -217,16 +217,36 @@ class PublishedTable(Frames):
     @property
     def frame(self) -> Any:
         """A pyarrow.Table: codes, released count, standard deviation, whether the true count is exposed."""
+        return next(self.pieces(len(self)))
+
+    def pieces(self, rows: int = GROUP_ROWS) -> Iterator[Any]:
+        """The same in tables of so many rows that follow one another."""
         import pyarrow as pa
 
-        frame = self.universe.frame().append_column(self.count_name, self.measure.column(self._counts, self._published))
-        deviations = np.full(len(self), np.nan) if self._deviations is None else self._deviations
+        given = [(self.universe.code_indices(column), self.universe.code_array(column)) for column in self.universe.columns]
+        for low in range(0, len(self), rows):
+            high = min(low + rows, len(self))
+            own = ((indices[low:high].astype(np.int32, copy=False), codes) for indices, codes in given)
+            columns = [pa.DictionaryArray.from_arrays(arrow_numbers(indices), codes) for indices, codes in own]
+            yield pa.Table.from_arrays([*columns, *self.values_of(low, high)], names=self._column_names)
+
+    @property
+    def _column_names(self) -> list[str]:
+        return [*self.universe.columns, *value_columns(self.universe.columns, self.count_name)]
+
+    def values_of(self, low: int, high: int) -> tuple[Any, Any, Any]:
+        """Released counts, standard deviations and marks of the cells from `low` to `high`, as Arrow columns."""
+        import pyarrow as pa
+
+        rows = slice(low, high)
+        shown = None if self._published is None else self._published[rows]
+        deviations = np.full(high - low, np.nan) if self._deviations is None else self._deviations[rows]
         known = ~np.isnan(deviations)
-        shown = np.where(known, deviations, 0.0)  # under a missing value stands nothing
-        valid = None if self._published is None and known.all() else known & self.published
-        frame = frame.append_column(self.deviation_name, arrow_numbers(shown, valid))
-        bits = pa.py_buffer(np.packbits(self._exposed, bitorder="little"))
-        return frame.append_column(self.exposed_name, pa.Array.from_buffers(pa.bool_(), len(self), [None, bits]))
+        valid = None if shown is None and known.all() else known & self.published[rows]
+        column = arrow_numbers(deviations if known.all() else np.where(known, deviations, 0.0), valid)  # under a missing value is nothing
+        bits = pa.py_buffer(np.packbits(self._exposed[rows], bitorder="little"))
+        exposed = pa.Array.from_buffers(pa.bool_(), high - low, [None, bits])
+        return self.measure.column(self._counts[rows], shown), column, exposed
 
     @property
     def deviation_name(self) -> str:
@@ -240,7 +260,7 @@ class PublishedTable(Frames):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a .csv or .parquet file, whole or not at all; an existing file is refused."""
-        save_frame(self.frame, path)
+        save_pieces(self.pieces(), path)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.frame.__arrow_c_stream__(requested_schema)
@@ -419,7 +439,7 @@ class Publication(Frames):
         self,
         folder: str | os.PathLike[str],
         *,
-        formats: Iterable[str] = ("parquet", "csv"),
+        formats: Iterable[str] | None = None,
         sign: str | os.PathLike[str] | None = None,
         force: bool = False,
         formulas: Formulas = "warn",
@@ -428,7 +448,8 @@ class Publication(Frames):
         map_code: str | None = None,
         map_level: str | None = None,
     ) -> Path:
-        """Write the output folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM. Codes that a
+        """Write the output folder, whole or not at all; an existing one is refused. `formats` are "parquet" and "csv"; where none are
+        named both, and above 10,000,000 cells Parquet alone. `sign` is an Ed25519 private key in PEM. Codes that a
         spreadsheet would run are written as they are, with a warning, or with formulas="mark" after an apostrophe. `view_base` adds a
         publication view to this base, in files of their own. `map`: a GeoJSON file whose property `map_code` holds the codes of a level,
         for the report. What was read from a folder is published already, and refused.
@@ -438,7 +459,7 @@ class Publication(Frames):
         areas = None if all(part is None for part in asked) else map_request(*asked)
         output = Output(
             Path(folder),
-            (formats,) if isinstance(formats, str) else tuple(formats),
+            (formats,) if isinstance(formats, str) else None if formats is None else tuple(formats),
             None if sign is None else Path(sign),
             force,
             formulas,
@@ -483,6 +504,9 @@ def check_writable(output: Output, plan: Plan, release_id: str) -> None:
     facts = plan.facts
     if output.formulas == "warn" and (risky := formula_columns(facts.universe, (facts.count_name,))):
         logger.warning("%s", formulas_warning(risky))
+    cells = len(facts.universe)
+    if output.formats is None and "csv" not in output.formats_of(cells):
+        logger.info("%s", no_csv_sentence(cells, MOST_CSV_CELLS))
     check_output(output, (*facts.universe.columns, facts.count_name), release_id, plan.drawing.channel.identity)
     check_extras(output, plan)
 

@@ -45,7 +45,7 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.rows import published_rows, rows_facts
-from holdfast.publication.sums import Level, LevelSums, deviations_of, level_title, levels_of, margins_of, names_of, sums_of
+from holdfast.publication.sums import PIECE, Level, LevelSums, Units, level_title, tally
 from holdfast.samplers.protocol import BlockSampler, InputSampler, cell_draws
 from holdfast.tables import Universe
 from holdfast.wording.figures import is_nil
@@ -139,17 +139,21 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 """Bubbles of the figure of sizes."""
 
 
-def spreads(plan: Plan, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
+def spreads(units: Units, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     """The standard deviations of every level, in short."""
-    return tuple(_spread(plan, level_title(plan.facts.universe, level), deviations_of(plan, level)) for level in levels)
+    return tuple(_spread(units.plan, level_title(units.universe, level), units.deviations(level)) for level in levels)
 
 
 def _spread(plan: Plan, title: str, found: Floats) -> SpreadFacts:
-    known = np.sort(found[~np.isnan(found)])
-    low, middle, high = (float(known[place]) if len(known) else None for place in (0, len(known) // 2, -1))
+    known, times = tally(found)
+    order = np.argsort(known)[: np.count_nonzero(~np.isnan(known))]  # nan comes last
+    known, times = known[order], times[order]
+    looked_at = int(times.sum())
+    places = np.searchsorted(np.cumsum(times), (0, looked_at // 2, looked_at - 1), side="right")
+    low, middle, high = known[places].tolist() if looked_at else (None, None, None)
     if plan.expected_error.basis == "upper bound":  # the caption says that they are proved bounds
         low, middle, high = (None if value is None else round_figure(value, 3, is_bound=True) for value in (low, middle, high))
-    return SpreadFacts(title, len(found), low, middle, high, looked_at=len(known))
+    return SpreadFacts(title, len(found), low, middle, high, looked_at=looked_at)
 
 
 def level_spread(found: LevelError) -> SpreadFacts:
@@ -160,49 +164,56 @@ def level_spread(found: LevelError) -> SpreadFacts:
 
 def shares(sums: LevelSums) -> SharesFacts | None:
     """How many sums of a level are how uncertain; None where not all standard deviations are known."""
-    if np.isnan(sums.deviations).any():
+    values, deviations, times = sums.tally
+    if np.isnan(deviations).any():
         return None
-    noisy = sums.deviations > 0
-    size = np.maximum(sums.values[noisy], 0.0)
-    above = [int(np.count_nonzero(sums.deviations[noisy] > limit * size)) for limit in LIMITS]
-    edges = [int(noisy.sum()), *above]
-    classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), above[-1])
-    return SharesFacts(sums.title, int(np.count_nonzero(~noisy)), classes)
+    noisy = deviations > 0
+    size = np.maximum(values, 0.0)
+    edges = [int(times[noisy].sum()), *(int(times[noisy & (deviations > limit * size)].sum()) for limit in LIMITS)]
+    classes = (*(edges[place] - edges[place + 1] for place in range(len(LIMITS))), edges[-1])
+    return SharesFacts(sums.title, int(times[~noisy].sum()), classes)
 
 
 def sizes(sums: LevelSums, whole: bool) -> Sizes | None:
     """Standard deviation against size; None where no positive number has noise of a known size. `whole`: of counts."""
-    known = ~np.isnan(sums.deviations) & (sums.deviations > 0)
-    drawn = known & (sums.values > 0)
+    values, deviations, times = sums.tally
+    known = ~np.isnan(deviations) & (deviations > 0)
+    drawn = known & (values > 0)
     if not drawn.any():
         return None
-    value, deviation = sums.values[drawn], sums.deviations[drawn]
+    value, deviation, number = values[drawn], deviations[drawn], times[drawn]
     places = np.floor(np.log10(value) + 1e-12).astype(np.int64)
     classes = []
     for place in np.unique(places).tolist():
-        inside = np.sort(deviation[places == place])
+        inside = np.flatnonzero(places == place)
+        inside = inside[np.argsort(deviation[inside], kind="stable")]
         high = 10.0 ** (place + 1) - 1 if whole else 10.0 ** (place + 1)
-        three = float(inside[0]), float(inside[len(inside) // 2]), float(inside[-1])
-        classes.append(SizeClass(10.0**place, high, len(inside), *three))
-    exact = int(np.count_nonzero(sums.deviations == 0))
-    return Sizes(sums.title, tuple(classes), _bubbles(value, deviation), exact, int(np.count_nonzero(known & (sums.values <= 0))))
+        up_to = np.cumsum(number[inside])
+        middle = inside[np.searchsorted(up_to, up_to[-1] // 2, side="right")]
+        three = (float(deviation[at]) for at in (inside[0], middle, inside[-1]))
+        classes.append(SizeClass(10.0**place, high, int(up_to[-1]), *three))
+    exact = int(times[deviations == 0].sum())
+    return Sizes(sums.title, tuple(classes), _bubbles(value, deviation, number), exact, int(times[known & (values <= 0)].sum()))
 
 
-def _bubbles(value: Floats, deviation: Floats) -> tuple[Bubble, ...]:
+def _bubbles(value: Floats, deviation: Floats, number: Ints) -> tuple[Bubble, ...]:
     across = np.floor(np.log10(value) * PER_DECADE + 1e-9).astype(np.int64)
     up = np.rint(np.log10(deviation) * DEVIATIONS_PER_DECADE).astype(np.int64)
-    pairs, which, counts = np.unique(np.stack((across, up), axis=1), axis=0, return_inverse=True, return_counts=True)
+    pairs, which = np.unique(np.stack((across, up), axis=1), axis=0, return_inverse=True)
     which = which.reshape(-1)
-    middle = np.exp(np.bincount(which, weights=np.log(deviation)) / counts)  # where all are alike, their own value
-    size = np.exp(np.bincount(which, weights=np.log(value)) / counts)
+    counts = np.bincount(which, weights=number)
+    middle = np.exp(np.bincount(which, weights=np.log(deviation) * number) / counts)  # where all are alike, their own value
+    size = np.exp(np.bincount(which, weights=np.log(value) * number) / counts)
     rows = zip(size.tolist(), middle.tolist(), counts.tolist(), strict=True)
     assert len(pairs) == len(counts)
-    return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), n) for a, b, n in rows)
+    return tuple(Bubble(float(f"{a:.4g}"), float(f"{b:.4g}"), int(n)) for a, b, n in rows)
 
 
 def rank_sums(plan: Plan, table: PublishedTable, sums: LevelSums, most: int) -> Ranked:
     """The largest sums of a level with the ends of their intervals; equal ones in the order of the table."""
-    order = np.argsort(-sums.values, kind="stable")[:most].tolist()
+    values, most = sums.values, min(most, len(sums.values))
+    large = np.flatnonzero(values >= np.partition(values, len(values) - most)[len(values) - most])
+    order = large[np.argsort(-values[large], kind="stable")[:most]].tolist()
     ends, kind = _ends(plan, table, sums, order)
     bars = (Bar(sums.name(unit), float(sums.values[unit]), *pair, sums.parts(unit)) for unit, pair in zip(order, ends, strict=True))
     return Ranked(sums.title, tuple(bars), len(sums.values), kind, CONFIDENCE)
@@ -210,7 +221,7 @@ def rank_sums(plan: Plan, table: PublishedTable, sums: LevelSums, most: int) -> 
 
 def _ends(plan: Plan, table: PublishedTable, sums: LevelSums, units: Sequence[int]) -> tuple[list[Ends], str]:
     """(low and high for each of these sums, how they were found: a key of wording/figures.py)."""
-    found = computed_intervals(plan, table, [np.flatnonzero(sums.unit_of == unit) for unit in units])
+    found = computed_intervals(plan, table, list(map(sums.cells_of, units)))
     if found is not None:
         exact = all(interval.method == "kept" for interval in found)
         return [(interval.doubles["low"], interval.doubles["high"]) for interval in found], "exact" if exact else "law"
@@ -252,8 +263,9 @@ def grid_of(plan: Plan, table: PublishedTable, columns: Sequence[str] | None) ->
     shape = tuple(universe.code_count(column) for column in wanted)
     if shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
         raise InvalidParameter(f"A heat map has at most {MOST_ROWS} rows and {MOST_COLUMNS} columns. Here are {shape[0]} and {shape[1]}.")
-    sums = sums_of(plan, table, Level(" x ".join(wanted), wanted))
-    codes = universe.group(wanted)[1]
+    sums = Units(plan, table).sums(Level(" x ".join(wanted), wanted))
+    codes = np.stack([universe.code_indices(c) for c in wanted], axis=1) if sums.grouping is None else sums.grouping.codes
+    assert codes is not None
     values: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
     deviations: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
     for (row, column), value, deviation in zip(codes.tolist(), sums.values.tolist(), sums.deviations.tolist(), strict=True):
@@ -275,24 +287,30 @@ def example_of(plan: Plan, table: PublishedTable) -> Example | None:
     deviations, covariance = plan.deviations, plan.covariance
     if deviations is None or covariance is None:
         return None
-    noisy = np.flatnonzero((deviations > 0) & (table.values > 0) & ~table.exposed)
-    if len(noisy) < 2:
+    noisy = (deviations > 0) & (table.counts > 0) & ~table.exposed
+    counts, used, times = tally(table.counts, noisy.view(np.uint8))
+    order = np.flatnonzero(used)[np.argsort(counts[used > 0])]
+    up_to = np.cumsum(times[order])
+    if not len(order) or up_to[-1] < 2:
         return None
-    cell = int(noisy[np.argsort(table.values[noisy], kind="stable")[len(noisy) // 2]])
-    after = noisy[noisy > cell]
-    other = int(after[0]) if len(after) else int(noisy[noisy < cell][-1])
+    half = up_to[-1] // 2
+    middle = order[np.searchsorted(up_to, half, side="right")]
+    before = int(times[(used > 0) & (counts < counts[middle])].sum())
+    cell = int(np.flatnonzero(noisy & (table.counts == counts[middle]))[half - before])
+    after = noisy[cell + 1 :]
+    other = cell + 1 + int(after.argmax()) if after.any() else cell - 1 - int(noisy[:cell][::-1].argmax())
     query = np.zeros(len(table))
     query[[cell, other]] = 1.0, 1.0
     both = covariance.of(query)
     query[other] = -1.0
     apart = covariance.of(query)
     found = computed_intervals(plan, table, [np.array([cell])])
-    value = float(table.values[cell])
+    value, other_value = table.measure.floats(table.counts[[cell, other]]).tolist()
     low, high = _normal(plan, value, float(deviations[cell])) if found is None else (found[0].doubles[end] for end in ("low", "high"))
     names = plan.facts.universe.cell_name(cell), plan.facts.universe.cell_name(other)
     numbers = (float(f"{max(v, 0.0) ** 0.5 * plan.step:.{plan.sum_digits}g}") for v in (both, apart))
     own = float(deviations[cell]), low, high, found is not None
-    return Example(names[0], value, *own, names[1], float(table.values[other]), float(deviations[other]), *numbers)
+    return Example(names[0], value, *own, names[1], other_value, float(deviations[other]), *numbers)
 
 
 SHOWN_BARS, FEWER_BARS = 10, 6
@@ -308,37 +326,51 @@ MOST_GROUPS = 60
 """Groups of rows that a page lists: the states of a country, not its counties."""
 
 
-def table_rows(plan: Plan, table: PublishedTable) -> RowsFacts:
+def table_rows(units: Units, table: PublishedTable) -> RowsFacts:
     """The first rows, and all rows of a table that is short; of another the first of every group."""
-    universe = plan.facts.universe
-    candidates = (*reversed(levels_of(plan)[1:-1]), *(Level(column, (column,)) for column in universe.columns))
-    level = next((level for level in candidates if 1 < len(names_of(plan, level).values) <= MOST_GROUPS), None)
+    universe = units.universe
+    candidates = (*reversed(units.levels[1:-1]), *(Level(column, (column,)) for column in universe.columns))
+    level = next((level for level in candidates if 1 < units.count(level) <= MOST_GROUPS), None)
     if len(table) <= WHOLE or level is None:
         whole = RowGroup("", published_rows(table, np.arange(min(WHOLE, len(table)))), len(table))
         return rows_facts(universe, published_rows(table), (whole,))
-    units = names_of(plan, level)
-    order, sizes = np.argsort(units.unit_of, kind="stable"), np.bincount(units.unit_of)
-    ends, most = np.cumsum(sizes), WHOLE // len(sizes)
+    named, grouping = units.names(level), units.grouping(level)
+    unit_of = np.arange(len(table), dtype=np.int32) if grouping is None else grouping.unit_of()
+    sizes = np.bincount(unit_of)
     groups = (
-        RowGroup(units.name(unit), published_rows(table, order[end - size : end][:most]), size)
-        for unit, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True))
+        RowGroup(named.name(unit), published_rows(table, cells), int(sizes[unit]))
+        for unit, cells in enumerate(_first_cells(unit_of, sizes, WHOLE // len(sizes)))
     )
-    return rows_facts(universe, published_rows(table), tuple(groups), units.title)
+    return rows_facts(universe, published_rows(table), tuple(groups), named.title)
+
+
+def _first_cells(unit_of: NDArray[np.int32], sizes: Ints, most: int) -> list[Ints]:
+    """The first cells of every unit, at most so many, found piece by piece."""
+    found: list[list[Ints]] = [[] for _ in sizes]
+    left = np.minimum(sizes, most)
+    for low in range(0, len(unit_of), PIECE):
+        piece = unit_of[low : low + PIECE]
+        for unit in np.flatnonzero((left > 0) & (np.bincount(piece, minlength=len(sizes)) > 0)).tolist():
+            found[unit].append(low + np.flatnonzero(piece == unit)[: left[unit]])
+            left[unit] -= len(found[unit][-1])
+        if not left.any():
+            break
+    return list(map(np.concatenate, found))
 
 
 def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: ViewInfo | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
-    rows = table_rows(plan, table)
     if not table.published.all():
-        return ReportFacts(rows)
-    sums = [sums_of(plan, table, level) for level in levels_of(plan)]
+        return ReportFacts(table_rows(Units(plan), table))
+    units = Units(plan, table)
+    rows, sums = table_rows(units, table), [units.sums(level) for level in units.levels]
     is_nil_noise = is_nil(plan.expected_error.largest or 0.0, table.measure.published_noun)  # its figures would look like accuracy
     heat = _two_way(plan, table)
     first = next((found for found in sums[1:] if plan.covariance is not None and np.any(found.deviations != 0)), sums[-1])
     return ReportFacts(
         rows,
         levels=_level_spreads(plan, sums) if plan.covariance is not None and len(sums) > 2 and not is_nil_noise else (),
-        margins=() if is_nil_noise else _some(margin_spreads(plan)),
+        margins=() if is_nil_noise else _some(margin_spreads(units)),
         relative=() if is_nil_noise else tuple(relative_shares(sums)),
         sizes=None if is_nil_noise else sizes(sums[-1], table.measure.whole),
         ranked=rank_sums(plan, table, first, SHOWN_BARS if heat is None else FEWER_BARS),
@@ -359,15 +391,15 @@ def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
     return spreads if len(spreads) <= SHOWN_MARGINS else (*spreads[: SHOWN_MARGINS - 1], spreads[-1])
 
 
-def margin_spreads(plan: Plan) -> tuple[SpreadFacts, ...]:
+def margin_spreads(units: Units) -> tuple[SpreadFacts, ...]:
     """Errors of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
+    plan = units.plan
     if plan.covariance is None:
         return ()
     if plan.expected_error.levels:
         rows = (found for found in plan.expected_error.levels if found.margin != "total")
         return tuple(level_spread(found) for found in rows)
-    levels = margins_of(plan)
-    return spreads(plan, levels) if len(levels) > 2 or len(levels_of(plan)) <= 2 else ()
+    return spreads(units, units.margins) if len(units.margins) > 2 or len(units.levels) <= 2 else ()
 
 
 def relative_shares(sums: Sequence[LevelSums]) -> list[SharesFacts]:

@@ -65,10 +65,10 @@ class Publications(Mapping[str, Publication]):
         return tuple(dict.fromkeys(text for made in self.tables.values() for text in made.card.guarantee.sentences))
 
     def save(
-        self, folder: str | os.PathLike[str], *, formats: Iterable[str] = ("parquet", "csv"), sign: str | os.PathLike[str] | None = None
+        self, folder: str | os.PathLike[str], *, formats: Iterable[str] | None = None, sign: str | os.PathLike[str] | None = None
     ) -> Path:
         """Write the folder, whole or not at all; an existing one is refused. `sign` is an Ed25519 private key in PEM, for every card."""
-        output = Output(Path(folder), tuple(formats), None if sign is None else Path(sign))
+        output = Output(Path(folder), None if formats is None else tuple(formats), None if sign is None else Path(sign))
         self.booking.check_unpublished()
         for made in () if self.booking.is_staged else self.tables.values():
             check_writable(output, made.plan, made.id)

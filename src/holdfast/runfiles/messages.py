@@ -391,7 +391,7 @@ class _Scanner:
         self._advance()
         number = 0
         while self._token not in ("", end):
-            if self._token in ("\n", ","):
+            if self._token in ("\n", ",", "]", "}"):  # also the end of something else
                 self._advance()
             elif end == "}":
                 self._pair(place)

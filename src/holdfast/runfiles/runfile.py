@@ -74,7 +74,7 @@ class Run:
     written: tuple[tuple[str, str], ...]
     mechanism: Mechanism
     """With its parameters as the file gives them, for what its `per` says."""
-    formats: tuple[str, ...]
+    formats: tuple[str, ...] | None
     formulas: str
     view_base: int | None
     """The base of the publication view that is written too; None for no view."""
@@ -329,7 +329,7 @@ def _run_of(name: str, toml: str) -> Run:
         approver=release.approver,
         written=tuple(written_options(release).items()),
         mechanism=mechanism,
-        formats=tuple(release.formats),
+        formats=None if release.formats is None else tuple(release.formats),
         formulas=release.formulas,
         view_base=release.view_base,
         map=_map(release, folder),

@@ -488,7 +488,7 @@ class ReleaseSection(Section):
     approver: Annotated[str, PlainValidator(_line, json_schema_input_type=OneLine)] | None = None
     mechanism: Annotated[str, PlainValidator(_mechanism, json_schema_input_type=str), _Listed(MECHANISMS)]
     per: Annotated[str, Field(min_length=1, max_length=MAX_NAME), _Suggested(("person", DISTANCE))] | None = None
-    formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] = list(FORMATS)  # type: ignore[valid-type]
+    formats: Annotated[list[_one_of(FORMATS)], Field(min_length=1), AfterValidator(_each_once)] | None = None  # type: ignore[valid-type]
     formulas: _one_of(FORMULAS) = "warn"  # type: ignore[valid-type]
     view_base: Annotated[int, PlainValidator(_view_base), _Listed(BASES)] | None = None
     map: PathText | None = None

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import Any
 
@@ -40,11 +40,11 @@ class _Digest(io.RawIOBase):
         return self._sha256.hexdigest()
 
 
-def is_csv_of(frame: Any, sha256: str, *, marked: bool = False) -> bool:
-    """Whether the CSV file with this checksum is what a release writes of a pyarrow.Table; `marked`: with formulas marked."""
+def csv_digest(pieces: Iterable[Any], *, marked: bool = False) -> str:
+    """The checksum of the CSV file that a release writes of tables that follow one another; `marked`: with formulas marked."""
     file = _Digest()
-    FORMATS["csv"].write(mark_frame(frame) if marked else frame, file)  # type: ignore[arg-type]
-    return file.hexdigest() == sha256
+    FORMATS["csv"].write(map(mark_frame, pieces) if marked else pieces, file)  # type: ignore[arg-type]
+    return file.hexdigest()
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

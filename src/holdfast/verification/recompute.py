@@ -37,7 +37,6 @@ from holdfast.publication.report_facts import report_facts
 from holdfast.report.report import report_html
 from holdfast.report.statement import statement_html
 from holdfast.tables import Hierarchy, Universe
-from holdfast.verification.inert import is_csv_of
 from holdfast.wording.guarantee import is_paragraph_of
 from holdfast.wording.verification import Checked, verified_sentences
 
@@ -137,18 +136,19 @@ def bounds_problems(again: Publication, solution: Ints | None) -> Iterator[str]:
         yield "the published counts do not lie within the bounds of the mechanism"
 
 
-def table_problems(again: Publication, solution: Ints | None, frame: Any) -> Iterator[str]:
-    """Columns beside codes and counts that are not as they should be."""
-    made, zeros = again.frame, again.plan.facts.zeros
+def table_problems(again: Publication, solution: Ints | None, given: Iterator[Any]) -> Iterator[str]:
+    """Columns beside codes and counts that are not as they should be, from pieces of these columns."""
+    zeros = again.plan.facts.zeros
     if zeros is not None and (wrong := int(np.count_nonzero(again.table.counts[zeros.cells]))):
         yield f"{wrong} counts under a kept total of 0 are not 0"
-    if made.column_names != frame.column_names:
-        yield f"the table has the columns {', '.join(frame.column_names)} instead of {', '.join(made.column_names)}"
-        return
-    for name in made.column_names[len(again.table.cells) + 1 :]:
-        if name == again.table.exposed_name and solution is None:
-            continue
-        wrong = _wrong_entries(frame.column(name), made.column(name), is_same_software(again.card))
+    row, wrong_entries = 0, [0, 0]
+    for piece in given:
+        _, *made = again.table.values_of(row, row + piece.num_rows)
+        for place, (here, there) in enumerate(zip(piece.columns, made, strict=True)):
+            wrong_entries[place] += _wrong_entries(here.combine_chunks(), there, is_same_software(again.card))
+        row += piece.num_rows
+    names = [again.table.deviation_name, *([] if solution is None else [again.table.exposed_name])]
+    for name, wrong in zip(names, wrong_entries, strict=False):
         if wrong:
             yield f"{wrong} entries of the column {name!r} do not follow from the card"
 
@@ -156,10 +156,9 @@ def table_problems(again: Publication, solution: Ints | None, frame: Any) -> Ite
 def _wrong_entries(here: Any, there: Any, same_software: bool) -> int:
     import pyarrow as pa
 
-    same_type = here.cast(there.type)
-    if same_type.equals(there):
+    if here.equals(there):
         return 0
-    given, made = same_type.to_pylist(), there.to_pylist()
+    given, made = here.to_pylist(), there.to_pylist()
     if pa.types.is_floating(there.type) and not same_software:
         near = (a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=LAST_DIGIT)) for a, b in zip(given, made, strict=True))
         return sum(not same for same in near)
@@ -181,17 +180,6 @@ def kept_problems(again: Publication, said: bytes) -> Iterator[str]:
     """kept.csv, whose totals were read and found right."""
     if kept_csv(again.plan.facts.kept, again.totals, again.table.measure, marked=again.card.marks_formulas) != said:
         yield f"{KEPT_FILE} is not written as Holdfast writes it"
-
-
-def csv_problems(again: Publication, frame: Any) -> Iterator[str]:
-    """table.csv, of which this was read and found right. Standard deviations may be those of other software, and cells exposed by the
-    values of totals are not known of every table.
-    """
-    made, first = again.frame, len(again.table.cells) + 1
-    for place in range(first, made.num_columns):
-        made = made.set_column(place, made.column_names[place], frame.column(place).cast(made.column(place).type))
-    if not is_csv_of(made, again.card.files["table.csv"].sha256, marked=again.card.marks_formulas):
-        yield "table.csv is not written as Holdfast writes it"
 
 
 def read_areas(again: Publication, area_map: bytes) -> AreasFacts | None:
@@ -245,7 +233,7 @@ def recompute(folder: Folder, universe: Universe, counts: Ints, published: Bools
         said_together = TogetherFacts(**dict(card.exposed.together))
         exposure = replace(exposure, together=read_together(folder.exposed, cells, said_together, marked=card.marks_formulas))
     shown = None if mechanism.publishes_cells else published
-    table = PublishedTable(cells, counts.copy(), said.count, plan.deviations, shown, exposure.cells, facts.measure)
+    table = PublishedTable(cells, counts, said.count, plan.deviations, shown, exposure.cells, facts.measure)
     return Publication(plan, table, tuple(totals), exposure, card.release, card.kept.revision, folder), solution
 
 

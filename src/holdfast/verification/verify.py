@@ -8,12 +8,13 @@ repeats of it is escaped and stands in quotes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -30,7 +31,6 @@ from holdfast.mechanisms import MECHANISMS
 from holdfast.publication.folder import card_digest, has_formulas
 from holdfast.publication.given_files import (
     CARD,
-    NOT_SUCH_A_FILE,
     TABLES,
     Unfit,
     main_file,
@@ -43,26 +43,22 @@ from holdfast.publication.listings import EXPOSED_FILE, KEPT_FILE, KeptLine, kep
 from holdfast.publication.map_files import MAP_FILE
 from holdfast.publication.order import KeptRow
 from holdfast.publication.public_files import PAGES, file_problems, set_problems
-from holdfast.publication.publication import Folder, Publication, value_columns
+from holdfast.publication.publication import Folder, Publication
 from holdfast.publication.signing import check_signed_by, signature_problems
 from holdfast.publication.tables import describe_tables, find_gaps
 from holdfast.publication.view import NO_VIEW, VIEW, VIEW_FILE, form_problems, made_again
 from holdfast.report.page import is_suppressed
 from holdfast.tables import Table, Universe
-from holdfast.tables.counting import read_listed
 from holdfast.tables.formats import FORMATS, unmark_frame
 from holdfast.tables.machine import check_memory
 from holdfast.tables.measure import Measure
-from holdfast.tables.readers import open_source
-from holdfast.tables.totals import ALLOW_ALL
-from holdfast.verification.inert import is_csv_of, not_inert
+from holdfast.verification.inert import csv_digest, not_inert
 from holdfast.verification.official import compare_with
 from holdfast.verification.recompute import (
     DECLARED,
     Verified,
     bounds_problems,
     card_problems,
-    csv_problems,
     exposed_problems,
     is_same_version,
     kept_problems,
@@ -71,6 +67,8 @@ from holdfast.verification.recompute import (
     recompute,
     table_problems,
 )
+from holdfast.verification.refusals import fail, read_guarded, show_problems
+from holdfast.verification.table_files import TableFile, TableRows, TextSizes, have_same_rows, read_rows
 from holdfast.wording.verification import name_phrase, other_version_phrase, strict_sentence
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -78,10 +76,8 @@ T = TypeVar("T")
 
 NO_SUCH_RELEASE = (HoldfastError, ValueError, OverflowError)
 """What making a release again raises on fields that no release has: refusals of ours, and numbers beyond 64 bits."""
-FIELD_MEMORY = 16
-"""Bytes that a field of the table takes while it is checked; it is held in two forms."""
-MAX_SHOWN = 10
-"""Differences listed in a message; the rest is counted."""
+FIELD_MEMORY = 8
+"""Bytes that a field of the table takes while it is checked."""
 
 
 def verify(
@@ -128,7 +124,7 @@ def _check_set(place: Path, signer: str | os.PathLike[str] | None) -> dict[str, 
     """Each of several tables. VerificationFailed unless all agrees."""
     listed = _read_set(place)
     if found := list(set_problems(place, listed, whole=False)):
-        _fail(found)
+        fail(found)
     tables = {}
     for table in listed.tables:
         try:
@@ -139,7 +135,7 @@ def _check_set(place: Path, signer: str | os.PathLike[str] | None) -> dict[str, 
             continue
         raise VerificationFailed(f"Table {table.name}: {problem}")
     if found := list(_set_problems(listed, tables)):
-        _fail(found)
+        fail(found)
     return tables
 
 
@@ -190,7 +186,7 @@ def _say_verified(
     if against is not None:
         number, differences = compare_with(against, again)
         if differences:
-            raise VerificationFailed(f"The release does not agree with the official totals: {_show_problems(differences)}.")
+            raise VerificationFailed(f"The release does not agree with the official totals: {show_problems(differences)}.")
     if strict and left:
         raise VerificationFailed(strict_sentence(left))
     key = None if card.signature is None else card.signature.public_key
@@ -255,86 +251,31 @@ def _check_folder(place: Path, signer: str | os.PathLike[str] | None) -> tuple[P
     check_memory(needed, f"Checking {card.table.cells:,} cells, as the card has,", "Verify the folder on a larger machine.")
     found = [*file_problems(place, card), *signature_problems(card)]
     if found:
-        _fail(found)
+        fail(found)
     check_signed_by(card, signer)
-    frames = {made.name: _read_table(place, card, made.name) for made in FORMATS.values() if f"table{made.suffix}" in card.files}
-    lines = _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
+    measure = _measure(card)
+    first, *others = (TableFile(place, card, made.name, measure) for made in FORMATS.values() if f"table{made.suffix}" in card.files)
+    lines = read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, measure, marked=card.marks_formulas))
     try:
-        made, published = _columns(card, frames)
-        found = list(_table_problems(card, frames, lines, made, published))
+        rows = read_rows(first)
+        kept = compile_rows(replace(rows.universe, support=card.table.universe), list(map(constraint_of, card.kept.definitions)))
+        found = [*_other_files(rows, first, others), *_table_problems(card, measure, lines, kept, rows)]
     except HoldfastError as error:
         found = [f"table and constraints do not fit together: {shorten(str(error), 300).rstrip('.')}"]
     if found:
-        _fail(found)
+        fail(found)
     area_map = _content(place, card, MAP_FILE) if MAP_FILE in card.files else None
     read = Folder(card, _plain(lines), card_digest(place) or "", _content(place, card, EXPOSED_FILE), area_map)
-    again, solution = _recompute_promise(read, made, published)
-    if found := list(_recomputed_problems(place, again, solution, frames)):
-        _fail(found)
+    again, solution = _recompute_promise(read, kept.universe, rows)
+    if found := list(_recomputed_problems(place, again, solution, first, rows)):
+        fail(found)
     return again, solution
 
 
-def _read_guarded(name: str, read: Callable[[], T]) -> T:
-    """What a file holds; told by the name of the file where it holds something else."""
-    try:
-        return read()
-    except NOT_SUCH_A_FILE:
-        pass
-    raise VerificationFailed(_not_as_said([f"{name} cannot be read as what its name says: it is damaged, or of another kind"]))
-
-
-def _read_table(place: Path, card: Card, kind: str) -> Any:
-    """The table in one of its files: rows counted before it is read, columns and their types as they should be."""
-    name, form = f"table.{kind}", FORMATS[kind]
-    rows = _read_guarded(name, lambda: form.rows(place / name))
-    if rows not in (None, card.table.cells):
-        _fail([f"{name} has {rows} rows instead of {card.table.cells}"])
-    frame = _read_guarded(name, lambda: form.read(place / name))
-    if card.marks_formulas and kind == "csv":
-        frame = _read_guarded(name, lambda: unmark_frame(frame, len(card.table.columns)))
-    if frame.column_names != [*card.table.columns, *value_columns(card.table.columns, card.table.count)]:
-        _fail([f"{name} has other columns than codes, count, standard deviation and exposed"])
-    if frame.num_rows != card.table.cells:
-        _fail([f"{name} has {frame.num_rows} rows instead of {card.table.cells}"])
-    if len(set(frame.column_names)) < frame.num_columns:
-        _fail([f"{name} has two columns of one name"])
-    return _read_guarded(
-        name, lambda: _type_columns(frame, len(card.table.columns), _measure(card), most_bytes(frame.num_rows, frame.num_columns))
-    )
-
-
-def _type_columns(frame: Any, codes: int, measure: Measure, most: int) -> Any:
-    """Codes as text; counts, or steps of the grid of answers, as whole numbers; then standard deviations and marks. ValueError if
-    they are not, or if the codes would fill more than `most` bytes: one long code may be repeated in many rows.
-    """
-    import pyarrow as pa
-
-    _check_codes(frame, codes, most)
-    count, deviation, mark = frame.columns[codes:]
-    read = [*frame.columns[:codes], measure.read_column(count), deviation.cast(pa.float64()), mark.cast(pa.bool_())]
-    return pa.Table.from_arrays(read, names=frame.column_names)
-
-
-def _check_codes(frame: Any, codes: int, most: int) -> None:
-    """ValueError unless the first columns are texts that fill no more than `most` bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for place in range(codes):
-        column = frame.column(place)
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ValueError("codes are text")
-        if pa.types.is_dictionary(column.type):
-            sizes = [pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks]
-            if sum(sizes) > most:
-                raise ValueError("codes are too long")
-
-
 @step("Recomputing the promise")
-def _recompute_promise(folder: Folder, made: tuple[Kept, Array], published: Array) -> tuple[Publication, Array | None]:
+def _recompute_promise(folder: Folder, universe: Universe, rows: TableRows) -> tuple[Publication, Array | None]:
     try:
-        return recompute(folder, made[0].universe, made[1], published)
+        return recompute(folder, universe, rows.counts, rows.published)
     except NO_SUCH_RELEASE as error:
         said = str(error) if isinstance(error, HoldfastError) else "a number in it is too large, or no table has these totals"
     if (name := folder.card.mechanism.name) not in MECHANISMS:
@@ -342,16 +283,15 @@ def _recompute_promise(folder: Folder, made: tuple[Kept, Array], published: Arra
     raise VerificationFailed(f"The promise of the card cannot be made again from its fields: {shorten(said, 600)}")
 
 
-def _recomputed_problems(place: Path, again: Publication, solution: Array | None, frames: dict[str, Any]) -> Iterator[str]:
+def _recomputed_problems(place: Path, again: Publication, solution: Array | None, file: TableFile, rows: TableRows) -> Iterator[str]:
     of_card = list(card_problems(again, solution))
     yield from of_card
     yield from bounds_problems(again, solution)
-    for frame in frames.values():
-        yield from table_problems(again, solution, frame)
-    if "csv" in frames:
-        yield from csv_problems(again, frames["csv"])
+    yield from table_problems(again, solution, file.pieces(codes=False))
+    if rows.csv is not None and rows.csv != again.card.files["table.csv"].sha256:
+        yield "table.csv is not written as Holdfast writes it"
     yield from kept_problems(again, _content(place, again.card, KEPT_FILE))
-    yield from _read_guarded(EXPOSED_FILE, lambda: list(exposed_problems(again, solution, _content(place, again.card, EXPOSED_FILE))))
+    yield from read_guarded(EXPOSED_FILE, lambda: list(exposed_problems(again, solution, _content(place, again.card, EXPOSED_FILE))))
     content = {name: _content(place, again.card, name) for name in PAGES}
     yield from (
         f"{name} has what no page of Holdfast has: {found}" for name, page in content.items() if (found := not_inert(page)) is not None
@@ -366,12 +306,12 @@ def _recomputed_problems(place: Path, again: Publication, solution: Array | None
 
 
 def _content(place: Path, card: Card, name: str) -> bytes:
-    return _read_guarded(name, partial(read_plain, place / name, card.files[name].bytes))
+    return read_guarded(name, partial(read_plain, place / name, card.files[name].bytes))
 
 
 def _view_value(place: Path, card: Card) -> Any:
     """What view.json holds; None where there is no view."""
-    return None if VIEW_FILE not in card.files else _read_guarded(VIEW_FILE, lambda: parse_json(read_json_text(place / VIEW_FILE)))
+    return None if VIEW_FILE not in card.files else read_guarded(VIEW_FILE, lambda: parse_json(read_json_text(place / VIEW_FILE)))
 
 
 def _view_info(place: Path, card: Card) -> ViewInfo | None:
@@ -402,13 +342,13 @@ def _view_problems(place: Path, again: Publication) -> Iterator[str]:
         name = f"{VIEW}{form.suffix}"
         if name not in card.files:
             continue
-        if _read_guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
+        if read_guarded(name, partial(form.rows, place / name)) not in (None, card.table.cells):
             yield f"{name} has another number of rows than the table"
             continue
-        frame = _read_guarded(name, partial(_read_view, place / name, card))
-        if not _read_guarded(name, partial(view.holds_in, frame)):
+        frame = read_guarded(name, partial(_read_view, place / name, card))
+        if not read_guarded(name, partial(view.holds_in, frame)):
             yield f"{name} is not the view that follows from the table"
-        elif form.name == "csv" and not is_csv_of(view.frame, card.files[name].sha256, marked=card.marks_formulas):
+        elif form.name == "csv" and csv_digest([view.frame], marked=card.marks_formulas) != card.files[name].sha256:
             yield f"{name} is not written as Holdfast writes it"
 
 
@@ -416,7 +356,7 @@ def _read_view(path: Path, card: Card) -> Any:
     """Return a table of a publication view, whose codes are texts. Raise ValueError if they are not."""
     codes = len(card.table.columns)
     frame = FORMATS[path.suffix.removeprefix(".")].read(path)
-    _check_codes(frame, min(codes, frame.num_columns), most_bytes(frame.num_rows, frame.num_columns))
+    TextSizes(min(codes, frame.num_columns), most_bytes(frame.num_rows, frame.num_columns)).add(frame)
     return unmark_frame(frame, codes) if card.marks_formulas and path.suffix == ".csv" else frame
 
 
@@ -436,19 +376,6 @@ def _name_unchecked(place: Path, card: Card, solution: Array | None) -> Iterator
         yield "exposure, because counts of a large table are left out"
     if card.sampler.status == "estimated":
         yield "how the coupled chains met, which would take as long as before the draw"
-
-
-def _fail(found: list[str]) -> NoReturn:
-    raise VerificationFailed(_not_as_said(found))
-
-
-def _not_as_said(found: list[str]) -> str:
-    return f"The folder is not what its card says: {_show_problems(found)}. Do not use it; ask its publisher for a complete copy."
-
-
-def _show_problems(found: list[str]) -> str:
-    more = f"; and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
-    return f"{'; '.join(shorten(text, 500) for text in found[:MAX_SHOWN])}{more}"
 
 
 def _read_card(place: Path) -> Card:
@@ -474,7 +401,7 @@ def _read_card(place: Path) -> Card:
             "software in the card."
         )
     if wrong:
-        _fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
+        fail([f"{CARD}: {line.rstrip('.')}" for line in wrong])
     return Card.from_json(text)
 
 
@@ -484,10 +411,10 @@ def published_rows(folder: str | os.PathLike[str], *, signer: str | os.PathLike[
     with _escape_messages():
         card = _read_card(place)
         if found := [*file_problems(place, card), *signature_problems(card)]:
-            _fail(found)
+            fail(found)
         check_signed_by(card, signer)
         return card.release.id, _plain(
-            _read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
+            read_guarded(KEPT_FILE, lambda: read_kept(place / KEPT_FILE, card.table.columns, _measure(card), marked=card.marks_formulas))
         )
 
 
@@ -495,61 +422,34 @@ def _plain(lines: list[KeptLine]) -> list[KeptRow]:
     return [(line.constraint, line.name, line.total) for line in lines]
 
 
-def _columns(card: Card, frames: dict[str, Any]) -> tuple[tuple[Kept, Array], Array]:
-    """(compiled constraints, released counts), and which cells are published, from the first table file."""
-    frame = next(iter(frames.values()))
-    universe = replace(_listed_universe(frame.select(list(card.table.columns)), card), support=card.table.universe)
-    kept = compile_rows(universe, [constraint_of(given) for given in card.kept.definitions])
-    counts, published = _counts(frame, card.table.count)
-    return (kept, counts), published
-
-
-def _listed_universe(frame: Any, card: Card) -> Universe:
-    """The cells in the order of the rows. Where the list was not declared, codes are in the order of their texts, as when it was read."""
-    listed = Universe.listed(frame, allow_similar_codes=True, allow_total_names=True)
-    if card.table.universe == "declared":
-        return listed
-    with open_source(frame) as source:
-        found, _ = read_listed(source, listed.columns, (), None, public=False, allow=ALLOW_ALL)
-    return listed if found.rows_moved else found
+def _other_files(rows: TableRows, first: TableFile, others: list[TableFile]) -> Iterator[str]:
+    """Files with another table than the first; a CSV file that a release would write of that one need not be read."""
+    for other in others:
+        if not (other.kind == "csv" and rows.csv == first.card.files[other.name].sha256) and not have_same_rows(first, other):
+            yield f"{other.name} and {first.name} differ"
 
 
 def _measure(card: Card) -> Measure:
     with suppress(InvalidParameter):
         return measure_of(card.table.grid)
-    _fail([f"{CARD}: table.grid is the grid of no answers"])
+    fail([f"{CARD}: table.grid is the grid of no answers"])
 
 
-def _counts(frame: Any, name: str) -> tuple[Array, Array]:
-    column = frame.column(name)
-    published = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return column.fill_null(0).to_numpy(), published
-
-
-def _table_problems(
-    card: Card,
-    frames: dict[str, Any],
-    lines: list[KeptLine],
-    made: tuple[Kept, Array],
-    published: Array,
-) -> Iterator[str]:
-    kept, counts = made
-    measure = _measure(card)
+def _table_problems(card: Card, measure: Measure, lines: list[KeptLine], kept: Kept, rows: TableRows) -> Iterator[str]:
+    counts, published = rows.counts, rows.published
     if f"sha256:{kept.universe.digest()}" != card.table.universe_digest:
         yield "the table has other cells, or another order of cells, than the card says"
-    first, *others = frames
-    yield from (f"table.{name} and table.{first} differ" for name in others if not _same(frames[name], frames[first]))
     if card.marks_formulas and not has_formulas(kept.universe, card.table.count, _plain(lines)):
         yield f"{CARD}: release.formulas is 'marked', and no text is one"
     yield from _published_problems(card, kept, published)
     yield from broken_identities(kept, counts, published)
-    families = [rows for rows in kept.rows if rows.kind == "kept"]
+    families = [family for family in kept.rows if family.kind == "kept"]
     if kept_lines(kept) != [line[:3] for line in lines] or len(lines) != card.kept.totals:
         yield "kept.csv does not list the totals that the card states"
         return
-    totals = [(int(total), whole) for rows in families for total, whole in zip(rows.totals(counts), _whole(rows, published), strict=True)]
-    for line, (total, whole) in zip(lines, totals, strict=True):
-        if whole and line.total != total:
+    sums = [zip(family.totals(counts).tolist(), _whole(family, published), strict=True) for family in families]
+    for line, (total, is_whole) in zip(lines, chain.from_iterable(sums), strict=True):
+        if is_whole and line.total != total:
             here, there = map(measure.text, (total, line.total))
             yield f"{name_phrase(line.name)}: the table adds up to {here}, kept.csv says {there}"
 
@@ -568,15 +468,8 @@ def _published_problems(card: Card, kept: Kept, published: Array) -> Iterator[st
 
 def _whole(rows: Rows, published: Array) -> Array:
     """Which sums are over published cells only: the others add up to nothing."""
+    if published.all():
+        return np.ones(rows.count, dtype=np.bool_)
     if isinstance(rows, RowFamily):
         return np.asarray(rows.totals((~published).astype(np.int64)) == 0)
     return np.asarray(abs(rows.matrix) @ (~published).astype(np.int64) == 0)
-
-
-def _same(frame: Any, other: Any) -> bool:
-    """Whether two tables hold the same codes, counts, standard deviations and marks; codes may be stored in two ways."""
-    import pyarrow as pa
-
-    pairs = list(zip(frame.columns, other.columns, strict=True))
-    codes = all(one.cast(pa.string()).equals(two.cast(pa.string())) for one, two in pairs[:-3])
-    return codes and all(one.equals(two) for one, two in pairs[-3:])

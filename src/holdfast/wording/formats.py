@@ -1,4 +1,4 @@
-"""Codes that a spreadsheet would run."""
+"""What a table is written as: codes that a spreadsheet would run, and copies that are left out."""
 
 from __future__ import annotations
 
@@ -13,4 +13,12 @@ def formulas_warning(columns: Sequence[str], can_mark: bool = True) -> str:
     return (
         f"Codes or names of {list_names(columns, show=repr)} begin with =, +, - or @: a spreadsheet that opens the CSV files would "
         f"run them as formulas. They are written as they are.{choice}"
+    )
+
+
+def no_csv_sentence(cells: int, most: int) -> str:
+    """Where no formats are named."""
+    return (
+        f"The table is written as Parquet alone: it has {cells:,} cells, and above {most:,} a CSV file is written only if it is asked for, "
+        'with formats = ["parquet", "csv"].'
     )
