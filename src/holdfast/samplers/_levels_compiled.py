@@ -316,6 +316,17 @@ def known_keep(word, loss, spread, state):  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
+def is_group_kept(z, ahead, mask, begin, D, first, heavy, rest, variance, spread, word, loss, state):  # type: ignore[no-untyped-def]
+    """The accept step of a line's group: 1 kept, -1 drawn anew, 0 open."""
+    verdict = known_keep(word, loss, spread, state)
+    if verdict != 0:
+        return verdict
+    share, ratio, error = spread.share, spread.ratio, spread.near[1]
+    log, doubt = log_line(z, ahead, mask, begin, D, state[GROUP_TOTAL], first, heavy, rest, share, ratio, variance, error)
+    return settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * doubt)
+
+
+@loop(_nrt=False)
 def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-untyped-def]
     """One table before its own accept step, from where `state` says."""
     stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
@@ -351,20 +362,15 @@ def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-unty
                             status = NEED_KEEP
                             break
                         word, begin = np.float64(keeps[state[KEEP]]), max(length - stage[GROUP], 0)
-                        verdict = known_keep(word, loss, spread, state)
-                        if verdict == 0:
-                            log, doubt = log_line(
-                                z, ahead, mask, begin, D, state[GROUP_TOTAL], first, heavy, rest, share, ratio, variance, near[1]
-                            )
-                            verdict = settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * doubt)
+                        verdict = is_group_kept(z, ahead, mask, begin, D, first, heavy, rest, variance, spread, word, loss, state)
                         if verdict == 0:
                             status = OPEN_BLOCK
                             break
                         state[KEEP] += 1
                         if verdict < 0:
+                            cell, total = np.int64(begin), state[GROUP_TOTAL]
                             for j in range(begin, length - 1):
                                 drawn[steps + step[first + j]] -= 1
-                            cell, total = np.int64(begin), state[GROUP_TOTAL]
                             continue
                     if status != DONE:
                         break
