@@ -111,9 +111,10 @@ def test_prices_fall_in_the_variance_and_are_below_those_of_cells() -> None:
 
 def test_what_falls_along_the_lines_of_a_stage_is_bounded_by_its_first() -> None:
     line, variances = Line(ONE * 3 / 10, (16,)), np.array([0.2, 0.3, 0.31, 0.5, 1.0])
-    distance, drift = line.group_steps(variances, 16)
-    for v, far, moved in zip(variances[1:], distance[1:], drift[1:], strict=True):
+    distance, drift, price = line.group_steps(variances, 16)
+    for v, far, moved, bound in zip(variances[1:], distance[1:], drift[1:], price[1:], strict=True):
         beyond, kappa = map(float, group_bounds(Fraction(v), 16))
+        assert bound * (1 + 1e-9) + 1e-7 >= kappa
         assert far * (1 + 1e-9) + 1e-7 >= math.log((1 + beyond) / (1 - beyond))
         assert moved * (1 + 1e-9) + 1e-7 >= kappa * beyond / (1 - beyond)
     assert distance[0] == distance[1], "none is narrower than the first: a floor in doubles may be"
@@ -208,3 +209,34 @@ def test_groups_are_in_the_identity_and_change_the_draws() -> None:
     mirrored = Grid((2, 5, 6))
     law = Sequential(Gaussian(ONE * 2), in_groups=frozenset({mirrored}))
     assert steps_beneath(choose(mirrored, law).noise).kappa == steps_beneath(choose(shape, groups).noise).kappa < kappa_bound(ONE / 4)
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if "states" not in name])
+def test_the_tail_of_a_form_in_groups_is_within_that_of_all_steps(name: str) -> None:
+    """A group counts as one step, with its form's whole variance: by Cauchy and Schwarz no more than all steps together."""
+    sampler = made(name)
+    basis = sampler.shape.basis().astype(float)
+    projection = basis @ np.linalg.solve(basis.T @ basis, basis.T)
+    rng = np.random.default_rng(7)
+    for form in (*np.eye(sampler.cells)[:3], *rng.integers(-2, 3, (4, sampler.cells))):
+        covariances = float(sampler.scale) * projection @ form
+        variance, (shift, excess) = float(form @ covariances), sampler.tail_of(covariances)
+        assert 0 <= shift <= sampler.steps.shift(variance) * (1 + 1e-7)
+        assert 0 <= excess <= variance * float(sampler.steps.kappa) * (1 + 1e-7)
+
+
+def test_the_mean_of_a_group_is_within_its_bound() -> None:
+    """Wherever its centre is: the group's terms of the tail, by enumeration of three and four cells."""
+    rng = np.random.default_rng(11)
+    for v, n in ((0.3, 3), (0.25, 4), (0.5, 3)):
+        line, worst = Line(Fraction(v), (n,)), (0.0, 0.0)
+        cells = np.array([(*z, -sum(z)) for z in product(range(-7, 8), repeat=n - 1)], dtype=float)
+        for centre in (*rng.uniform(-0.5, 0.5, (300, n)), np.array([0.5, 0.5, *(0.0,) * (n - 2)])):
+            away = cells - (centre - centre.mean())
+            chances = np.exp(-(away**2).sum(axis=1) / (2 * v))
+            mean = chances / chances.sum() @ away
+            spread = np.linalg.eigvalsh((away - mean).T * (chances / chances.sum()) @ (away - mean)).max()
+            worst = max(worst[0], mean @ mean / v), max(worst[1], spread / v - 1)
+        _, drift, kappa = line.group_steps(np.array([v]), n)
+        assert 0.1 * drift[0] < worst[0] <= drift[0]
+        assert 0.7 * kappa[0] < worst[1] <= kappa[0]

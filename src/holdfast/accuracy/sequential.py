@@ -35,7 +35,7 @@ def tail_of(target: Target, shape: Shape, values: Ints) -> tuple[float, float]:
     assert isinstance(of, Gaussian | LevelGaussian)
     variance = form_variance(of, shape, values)
     shift, proxy = steps.shift(variance), variance * (1 + float(steps.kappa)) * (1 + 1e-12)
-    if steps.least is None or steps.in_groups or not isinstance(of, Gaussian) or shape.size > MOST_CELLS:
+    if steps.least is None or not isinstance(of, Gaussian) or shape.size > MOST_CELLS:
         return shift, proxy
     sampler = choose(shape, target).noise
     if not isinstance(sampler, SequenceGaussian):

@@ -151,8 +151,12 @@ class Weights:
         """(w / W, share) of every child, in doubles; the last one of its parent has a share of 0."""
         if not self.longest:
             return (self.ratio if len(self.ratio) else self.heavy / self.rest), self.share
-        left = np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
-        return 1 / left, (left - 1) / left
+        return 1 / self.children_left, (self.children_left - 1) / self.children_left
+
+    @property
+    def children_left(self) -> Ints:
+        """Of every child, how many children of its parent are not drawn before it."""
+        return np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
 
     def innovations(self, m: Table, axis: int) -> Table:
         """m less what is expected of it given what its parent has left, along an axis."""
@@ -255,15 +259,17 @@ class LevelSequence:
         return out
 
     def innovations(self, z: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """(the innovations of a real table, their variances in units of `scale`), stage after stage: [theory R15] (c), axis by axis."""
+        """(the innovations of a real table, their variances in units of `scale`), stage after stage: [theory R15] (c), axis by axis. Lines
+        of a stage are on the last axis; what is forced has a variance of 0.
+        """
         for stage in self.stages:
             m, share = self.sums(z, stage.vector), np.array(float(stage.base))
             for axis, w in zip(stage.axes, stage.weights, strict=True):
                 m = w.innovations(m, axis)
             for w in (w for _, w in sorted(zip(stage.axes, stage.weights, strict=True), key=lambda pair: pair[0])):
                 share = np.multiply.outer(share, w.by_child[1])
-            share = share.reshape(m.shape)
-            yield m[share > 0], share[share > 0]
+            last = stage.axes[-1] if stage.axes else -1
+            yield np.moveaxis(m, last, -1), np.moveaxis(share.reshape(m.shape), last, -1)
 
     # ---- the obvious form, on Python's integers and fractions
 

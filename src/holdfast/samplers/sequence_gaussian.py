@@ -60,11 +60,12 @@ from holdfast.exact.parameters import sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices.shapes.levels import LevelVector
 from holdfast.randomness.words import Words
-from holdfast.samplers.level_sequence import LevelSequence, OpenCell, Redraw, floors, step_bound
+from holdfast.samplers.level_sequence import LevelSequence, OpenCell, Redraw, Weights, floors, step_bound
 from holdfast.samplers.steps import MARGIN, Line, Steps, narrowest, step_bounds, steps_with
 from holdfast.samplers.theta import log_theta_error, theta_ratio_ball, tries_bound
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 STEP_BAND = 2.0**-34
 MOST_SIZE = 2.0**16
@@ -247,12 +248,33 @@ class SequenceGaussian:
         the form with every cell in the continuous law: a*_i is its innovation over v_i.
         """
         shift = excess = 0.0
-        for moved, share in self.sequence.innovations(covariances):
-            v = float(self.scale) * share
+        parts = zip(self.sequence.stages, self.lines, self.groups, self.sequence.innovations(covariances), strict=True)
+        for stage, line, length, (moved, share) in parts:
+            alone = share > 0
+            if line and length:
+                left = stage.weights[-1].children_left
+                alone = alone & (left > length)
+                found = self._tail_of_groups(stage.weights[-1], line, length, moved, share)
+                shift, excess = shift + found[0], excess + found[1]
+            v, own = float(self.scale) * share[alone], moved[alone]
             means, kappas = step_bounds(v)
-            shift += float((np.abs(moved) / v * means).sum())
-            excess += float((moved**2 / v * kappas).sum())
+            shift += float((np.abs(own) / v * means).sum())
+            excess += float((own**2 / v * kappas).sum())
         return shift * MARGIN, excess * MARGIN
+
+    def _tail_of_groups(self, w: Weights, line: Line, length: int, moved: Floats, share: Floats) -> tuple[float, float]:
+        """What the groups of a stage add: the form's variance in each, times kappa, and its root times a bound of the group's mean."""
+        left, begin, shift, excess = w.children_left, w.starts[:-1], 0.0, 0.0
+        forms = np.divide(moved**2, float(self.scale) * share, out=np.zeros(share.shape), where=(share > 0) & (left <= length))
+        forms = np.add.reduceat(forms, begin, axis=-1)
+        variances = float(self.scale) * np.maximum.reduceat(share * (left / np.maximum(left - 1, 1)), begin, axis=-1) * (1 - 1e-9)
+        sizes = np.minimum(np.diff(w.starts), length)
+        for n in set(sizes.tolist()) - {1}:
+            own = forms[..., sizes == n]
+            _, drift, kappa = line.group_steps(variances[..., sizes == n], n)
+            shift += float(np.sqrt(own * drift).sum())
+            excess += float((own * kappa).sum())
+        return shift, excess
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), cells in C order."""

@@ -52,16 +52,16 @@ class Line:
         beyond = group_bounds(self.v * NEXT_BELOW, n)[0]
         return tries_bound(float(self.v) * (1 - 1 / np.arange(2, n + 1))) / float(1 - beyond)
 
-    def group_steps(self, variances: Floats, n: int) -> tuple[Floats, Floats]:
-        """(log(Theta / (2 - Theta)), kappa (Theta - 1) / (2 - Theta)) of groups of n cells with these variances but for their sums, from
-        above: in Theta and kappa every term falls at least as fast as that of the shortest vectors.
+    def group_steps(self, variances: Floats, n: int) -> tuple[Floats, Floats, Floats]:
+        """(log(Theta / (2 - Theta)), kappa (Theta - 1) / (2 - Theta), kappa) of groups of n cells with these variances but for their sums,
+        from above: in Theta and kappa every term falls at least as fast as that of the shortest vectors.
         """
         v = float(self.v)
         more = np.maximum(variances, v) - v
         shrink = np.exp(-2 * math.pi**2 * more * (1 - 1 / n)) * MARGIN
-        most, kappa = map(float, group_bounds(self.v * NEXT_BELOW, n))
-        beyond = most * shrink
-        return np.log1p(2 * beyond / (1 - beyond)), kappa * (1 + more / v) * shrink * beyond / (1 - beyond)
+        most, price = map(float, group_bounds(self.v * NEXT_BELOW, n))
+        beyond, kappa = most * shrink, price * (1 + more / v) * shrink
+        return np.log1p(2 * beyond / (1 - beyond)), kappa * beyond / (1 - beyond), kappa
 
 
 @dataclass(frozen=True)
