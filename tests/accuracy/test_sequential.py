@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 from functools import cache
@@ -14,34 +13,28 @@ import pytest
 import holdfast as hf
 from holdfast.accuracy.cell_laws import cell_law
 from holdfast.accuracy.error_laws import NEAR, ErrorLaws, NearSum
+from holdfast.accuracy.sequential import sequential_steps
 from holdfast.channels import Facts
 from holdfast.lattices.shapes import OneSum, Shape
 from holdfast.laws import Gaussian, Sequential
 from holdfast.publication.plan import Plan
 from holdfast.samplers.levels_gaussian import SequentialGaussian
-from holdfast.samplers.table import steps_of
+from tests.samplers.stepped import law_of, outcomes, table_of
 
-CASES = [((4,), "1"), ((4,), "3/10"), ((4,), "6/5"), ((3, 3), "1/3")]
-
-
-@cache
-def probabilities(axes: tuple[int, ...], sigma_squared: str) -> list[tuple[tuple[int, ...], float]]:
-    """(table, its probability under the sequential law): the product of the discrete Gaussians of its cells."""
-    sampler = SequentialGaussian(axes, Fraction(sigma_squared))
-    reach, free = math.ceil(6 * math.sqrt(float(Fraction(sigma_squared)))), math.prod(n - 1 for n in axes)
-    found = []
-    for inner in itertools.product(range(-reach, reach + 1), repeat=free):
-        table = np.array(inner).reshape([n - 1 for n in axes])
-        for axis in range(len(axes)):
-            table = np.concatenate([table, -table.sum(axis=axis, keepdims=True)], axis=axis)
-        found.append((tuple(table.ravel().tolist()), math.prod(step(*cell) for cell in sampler.centres(table.ravel().tolist()))))
-    return found
+CASES = [((4,), "1"), ((4,), "1/5"), ((4,), "3/10"), ((4,), "6/5"), ((3, 3), "1/3"), ((3, 3), "1/2")]
 
 
 @cache
-def step(value: int, centre: Fraction, variance: Fraction) -> float:
-    weights = {k: math.exp(-float((k - centre) ** 2 / (2 * variance))) for k in range(round(centre) - 40, round(centre) + 41)}
-    return weights.get(value, 0.0) / sum(weights.values())
+def probabilities(axes: tuple[int, ...], sigma_squared: str, *, in_groups: bool) -> list[tuple[tuple[int, ...], float]]:
+    """(table, its probability under the sequential law): the product of the discrete Gaussians of its cells, or of its groups."""
+    sampler = SequentialGaussian(axes, Fraction(sigma_squared), whole=False, in_groups=in_groups)
+    return [(table_of(sampler, values), chance) for values, chance in outcomes(law_of(sampler), 1e-10).items()]
+
+
+def drawn_by(plan: Plan, axes: tuple[int, ...], sigma_squared: str) -> list[tuple[tuple[int, ...], float]]:
+    target = plan.drawing.channel.target
+    assert isinstance(target, Sequential)
+    return probabilities(axes, sigma_squared, in_groups=bool(target.in_groups))
 
 
 def plan_of(axes: tuple[int, ...], sigma_squared: str) -> Plan:
@@ -53,7 +46,8 @@ def plan_of(axes: tuple[int, ...], sigma_squared: str) -> Plan:
 
 @pytest.mark.parametrize(("axes", "sigma_squared"), CASES)
 def test_intervals_cover_as_often_as_they_say(axes: tuple[int, ...], sigma_squared: str) -> None:
-    plan, tables = plan_of(axes, sigma_squared), probabilities(axes, sigma_squared)
+    plan = plan_of(axes, sigma_squared)
+    tables = drawn_by(plan, axes, sigma_squared)
     assert math.fsum(p for _, p in tables) == pytest.approx(1, abs=1e-6)
     laws = ErrorLaws(plan.drawing)
     for query in ([1, 0, 0, 0], [1, 1, 0, 0], [3, -1, 0, 0], [1, 0, 0, 1]):
@@ -63,14 +57,15 @@ def test_intervals_cover_as_often_as_they_say(axes: tuple[int, ...], sigma_squar
             inside = math.fsum(p for z, p in tables if abs(sum(a * z[i] for i, a in zip(cells, row, strict=True))) <= found.reach)
             assert inside >= level - 1e-6, (query, level, found)
             assert found.covered is None or inside >= found.covered - 1e-6
-    distance = steps_of(next(iter(plan.drawing.channel.shapes())), Gaussian(Fraction(sigma_squared))).total_variation
+    distance = sequential_steps(plan.drawing.channel.target, next(iter(plan.drawing.channel.shapes()))).total_variation
     assert laws.of(np.array([0]), np.array([1])).reach(0.05).method == ("near lattice law" if distance <= NEAR else "simulated")
 
 
 @pytest.mark.parametrize(("axes", "sigma_squared"), CASES)
 def test_the_tail_bound_holds(axes: tuple[int, ...], sigma_squared: str) -> None:
     """Where nothing is near: the bound of steps that drift."""
-    plan, tables = plan_of(axes, sigma_squared), probabilities(axes, sigma_squared)
+    plan = plan_of(axes, sigma_squared)
+    tables = drawn_by(plan, axes, sigma_squared)
     laws = ErrorLaws(plan.drawing)
     cells = np.array([0, 1])
     law = laws.near_sum(laws.parts(cells, np.array([[1, 1]])), None)
@@ -96,10 +91,10 @@ def test_an_interval_near_the_lattice_law_has_the_level_less_the_distance() -> N
 
 
 def test_narrow_steps_in_a_corner_do_not_widen_the_rest() -> None:
-    """At 30 x 30 and sigma^2 = 1/2 the last cell drawn has a price of 1.15 and means that drift; a cell far from it has neither."""
+    """At 30 x 30 and sigma^2 = 1/2 the last cells drawn have a price of 0.45 and means that drift; a cell far from them has neither."""
     laws = ErrorLaws(plan_of((30, 30), "1/2").drawing)
     far, near = (laws.near_sum(laws.parts(np.array([cell]), np.array([[1]])), None) for cell in (0, 899))
-    steps = steps_of(next(iter(laws.drawing.channel.shapes())), Gaussian(Fraction(1, 2)))
+    steps = sequential_steps(laws.drawing.channel.target, next(iter(laws.drawing.channel.shapes())))
     plain = 0.5 * (29 / 30) ** 2
     assert plain < far.variance < plain * 1.005 < near.variance
     assert far.shift < steps.shift(plain) / 20
@@ -112,7 +107,7 @@ def test_pictures_are_off_by_no_more_than_they_say(shape: Shape, sigma_squared: 
     assert law is not None
     half, axes = len(law.probabilities) // 2, shape.axes
     for k in range(-half, half + 1):
-        exact = math.fsum(p for z, p in probabilities(axes, sigma_squared) for value in z if value == k) / shape.size
+        exact = math.fsum(p for z, p in probabilities(axes, sigma_squared, in_groups=False) for value in z if value == k) / shape.size
         assert abs(exact - law.probabilities[half + k]) <= law.error + 1e-6
     assert cell_law(Sequential(Gaussian(Fraction(1, 10)), Fraction(5)), shape) is None, "draws show it, where nothing is near"
 

@@ -81,7 +81,10 @@ def test_the_budget_is_kept_and_more_of_it_never_refused(table: str, rho: Fracti
             assert (law.kappa > 0) is isinstance(channel.target, Sequential) is (law.name == "sequential")
             if isinstance(channel.target, Sequential):
                 own, target = channel.target.of, channel.target
-                assert all(steps_of(shape, own).kappa <= law.kappa for shape in channel.shapes() if shape not in target.by_lattice)
+                shapes = set(channel.shapes()) - target.by_lattice
+                assert all(steps_of(shape, own, in_groups=shape in target.in_groups).kappa <= law.kappa for shape in shapes)
+                assert target.in_groups == {shape for shape in shapes if steps_of(shape, own).cheapest().in_groups}
+                assert not law.in_groups or target.in_groups
             assert choose_samplers(channel).is_exact
         least = channel_of(universe, keep, rho=budget, **more)
         assert variance_of(least) <= variance_of(channel) * Fraction(101, 100), "auto has the least noise, or nearly"
@@ -225,7 +228,8 @@ def test_the_promise_holds_for_secrets_in_several_blocks(sigma_squared: str) -> 
     promised = channel.guarantee.rho
     assert promised is not None
     variance = Fraction(sigma_squared)
-    blocks = {n: stepped(n, variance) for n in (3, 4)}
+    assert channel.target.in_groups == (frozenset() if variance < Fraction(1, 4) else frozenset(channel.shapes()))
+    blocks = {n: stepped(n, variance, in_groups=bool(channel.target.in_groups)) for n in (3, 4)}
     for alpha in (Fraction(3, 2), Fraction(2), Fraction(16)):
         for secret in ({3: (1, -1, 0)}, {3: (1, 0, -1), 4: (0, 1, 0, -1)}, {3: (0, 1, -1), 4: (1, 1, -1, -1)}, {4: (0, 0, 1, -1)}):
             loss = sum(renyi_divergence(blocks[n], w[:-1], alpha).upper for n, w in secret.items())
@@ -233,7 +237,8 @@ def test_the_promise_holds_for_secrets_in_several_blocks(sigma_squared: str) -> 
             assert loss <= alpha * promised * length
 
 
-def stepped(cells: int, sigma_squared: Fraction) -> SteppedLaw:
-    """One sum, cell after cell: what is left of it is shared out evenly."""
+def stepped(cells: int, sigma_squared: Fraction, *, in_groups: bool) -> SteppedLaw:
+    """One sum, cell after cell: what is left of it is shared out evenly. So few cells are one group, or none."""
     left = [Fraction(cells - j) for j in range(cells - 1)]
-    return SteppedLaw(tuple(sigma_squared * (n - 1) / n for n in left), tuple((-1 / n,) * j for j, n in enumerate(left)))
+    groups = (cells - 1,) if in_groups else ()
+    return SteppedLaw(tuple(sigma_squared * (n - 1) / n for n in left), tuple((-1 / n,) * j for j, n in enumerate(left)), groups=groups)

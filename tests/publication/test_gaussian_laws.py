@@ -60,10 +60,12 @@ def test_a_release_says_its_law_and_verifies(folders: dict[str, Path], name: str
     statement = (folders[name] / "statement.html").read_text()
     assert ("the sequential law" in statement) is (law["name"] == "sequential")
     assert ("kappa" in statement) is (law["name"] == "sequential")
+    assert ("as a group" in statement) is law["in_groups"] is ("as a group" in law["text"])
+    assert law["in_groups"] or name != "noise", "lines of four cells at a variance of 1/2 or more but for their sums"
     assert card["mechanism"]["law"].startswith("one cell after the other") is (law["name"] == "sequential")
 
 
-@pytest.mark.parametrize("name", ["sequential", "lattice", "auto"])
+@pytest.mark.parametrize("name", ["sequential", "lattice", "auto", "noise"])
 def test_a_forged_law_is_found(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
     """Every field of the law, one at a time, pages made to suit; and the law that was asked for."""
     folder = Path(shutil.copytree(folders[name], tmp_path / name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
@@ -36,11 +37,26 @@ def cells_of(sampler: SequenceGaussian, values: Sequence[int], kept: Any = None)
     return found
 
 
+def groups_of(sampler: SequenceGaussian) -> tuple[int, ...]:
+    """How many steps in a row are drawn together; () where each is drawn alone."""
+    found: list[int] = []
+
+    def choose(cell: Any) -> int:
+        most = sampler.groups[sampler.sequence.stages.index(cell.stage)]
+        begins = not most or cell.number <= cell.length - most or cell.number == 0
+        found.append(1) if begins else found.__setitem__(-1, found[-1] + 1)
+        return 0
+
+    sampler.sequence.walk(sampler.kept_sums, choose)
+    return tuple(found) if any(sampler.groups) else ()
+
+
 def law_of(sampler: SequenceGaussian | KleinGaussian | ClassGaussian) -> SteppedLaw:
     """The sequential law of this sampler."""
     if isinstance(sampler, SequenceGaussian):
         lines = [cells_of(sampler, unit) for unit in units(sampler.sequence.free_cells)]
-        return SteppedLaw(tuple(v for _, v in lines[0]), triangle([[c for c, _ in line] for line in lines]))
+        coefficients = triangle([[c for c, _ in line] for line in lines])
+        return SteppedLaw(tuple(v for _, v in lines[0]), coefficients, groups=groups_of(sampler))
     if isinstance(sampler, KleinGaussian):
         coordinates = [c for c in reversed(sampler.coordinates) if isinstance(c, ExactCoordinate)]
         columns = [[c.centre(unit[::-1]) for c in coordinates] for unit in units(sampler.dimension)]
@@ -68,16 +84,23 @@ def short_secrets(law: SteppedLaw) -> list[tuple[int, ...]]:
 def outcomes(law: SteppedLaw, rarest: float = 1e-8) -> dict[tuple[int, ...], float]:
     """Values of all steps, the most probable first, with their probabilities, down to the rarest that are listed."""
     found: dict[tuple[int, ...], float] = {(): 1.0}
-    for v, row in zip(map(float, law.variances), law.coefficients, strict=True):
+    begin = 0
+    for size in law.groups or (1,) * len(law.variances):
         longer: dict[tuple[int, ...], float] = {}
         for before, chance in found.items():
-            centre = float(sum((a * u for a, u in zip(row, before, strict=True)), Fraction(0)))
-            values = np.arange(np.floor(centre - 8 * v**0.5 - 1), np.ceil(centre + 8 * v**0.5 + 2))
-            weights = np.exp(-((values - centre) ** 2) / (2 * v))
-            own = chance * weights / weights.sum()
-            longer |= {(*before, int(value)): float(p) for value, p in zip(values, own, strict=True) if p > rarest}
-        found = longer
+            own = {before: 1.0}
+            for v, row in zip(map(float, law.variances[begin : begin + size]), law.coefficients[begin:], strict=False):
+                own = {(*u, k): have * p for u, have in own.items() for k, p in _weights(v, row, u) if have * p > rarest * 1e-2}
+            total = math.fsum(own.values())
+            longer |= {u: chance * p / total for u, p in own.items() if chance * p / total > rarest}
+        found, begin = longer, begin + size
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _weights(v: float, row: Sequence[Fraction], before: Sequence[int]) -> list[tuple[int, float]]:
+    centre = float(sum((a * u for a, u in zip(row, before, strict=True)), Fraction(0)))
+    values = np.arange(np.floor(centre - 8 * v**0.5 - 1), np.ceil(centre + 8 * v**0.5 + 2))
+    return list(zip(values.astype(int).tolist(), np.exp(-((values - centre) ** 2) / (2 * v)).tolist(), strict=True))
 
 
 def table_of(sampler: SequenceGaussian | KleinGaussian | ClassGaussian, values: Sequence[int]) -> tuple[int, ...]:

@@ -22,7 +22,9 @@ def lattice_law(target: Target) -> Target:
 
 def sequential_steps(target: Target, shape: Shape) -> Steps:
     """The steps of a block that the sequential law draws; none of one that is drawn by another law."""
-    return steps_of(shape, target.of) if isinstance(target, Sequential) and shape not in target.by_lattice else Steps()
+    if not isinstance(target, Sequential) or shape in target.by_lattice:
+        return Steps()
+    return steps_of(shape, target.of, in_groups=shape in target.in_groups)
 
 
 def tail_of(target: Target, shape: Shape, values: Ints) -> tuple[float, float]:

@@ -202,6 +202,7 @@ class LawInfo(CardPart):
         description="Smallest variance of a number of it, given those drawn before; null for the lattice law."
     )
     cells: Count = Field(description="How many of its numbers have that variance.")
+    in_groups: bool = Field(description="Whether the last cells of its lines are a group, drawn again until it is kept; kappa is theirs.")
     text: Text = Field(description="The same in sentences, with the reason.")
 
 

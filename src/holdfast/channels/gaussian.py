@@ -7,6 +7,7 @@ and never from a pilot. A secret w costs sum (1 + kappa_b) Q_b(w) / 2 over block
 
 `auto` takes the lattice law for blocks that expect MOST_TRIES at most; then the sequential law where it has hardly a price, NEARLY; then
 whichever has the least noise: the lattice law of blocks that can be drawn in reasonable time (MAX_CELL_TRIES), or the sequential law.
+Where that lowers kappa, the sequential law draws the last cells of a line in groups ([theory R22] (g)).
 
 The least noise that keeps a budget is taken: variances are f times those of the lattice law of the whole budget, f the least
 number of FACTOR_DIGITS decimals with (1 + kappa) / f <= 1. kappa falls as f grows, and so does every bound of tries: blocks go over to the
@@ -59,6 +60,10 @@ class _Width:
         return _round_kappa(max((self.steps[shape].kappa for shape in self.sequential), default=Fraction(0)))
 
     @property
+    def in_groups(self) -> frozenset[Shape]:
+        return frozenset(shape for shape in self.sequential if self.steps[shape].in_groups)
+
+    @property
     def least(self) -> Fraction | None:
         """The smallest variance of a step of any block."""
         return min((steps.least for steps in self.steps.values() if steps.least is not None), default=None)
@@ -93,7 +98,7 @@ def settle(channel: Channel, asked: AskedLaw, *, is_budget: bool) -> Channel:
         return _with_law(replace(channel, target=width.of), law)
     by_lattice = frozenset(width.steps) - width.sequential
     law = _with_deciding(replace(law, name="sequential", kappa=width.kappa), channel, width)
-    return _with_law(replace(channel, target=Sequential(width.of, width.kappa, by_lattice)), law)
+    return _with_law(replace(channel, target=Sequential(width.of, width.kappa, by_lattice, width.in_groups)), law)
 
 
 def _with_law(channel: Channel, law: GaussianLaw) -> Channel:
@@ -109,7 +114,7 @@ def _with_deciding(law: GaussianLaw, channel: Channel, width: _Width) -> Gaussia
     shapes = channel.shapes()
     shape = max(width.sequential, key=lambda own: (width.steps[own].kappa, own.size))
     blocks, steps = sum(shapes[own] for own in width.sequential), width.steps[shape]
-    return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times)
+    return replace(law, blocks=blocks, size=shape.size, least=steps.least, cells=steps.times, in_groups=steps.in_groups)
 
 
 def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw, *, patient: bool = False) -> _Width:
@@ -124,7 +129,8 @@ def _width(channel: Channel, of: Gaussian | LevelGaussian, asked: AskedLaw, *, p
 
     shapes = channel.shapes()
     steps = {shape: (None if asked == "sequential" else _wide(shape, of)) or steps_of(shape, of) for shape in shapes}
-    return _Width(of, steps, frozenset(shape for shape, blocks in shapes.items() if is_sequential(shape, blocks)))
+    sequential = frozenset(shape for shape, blocks in shapes.items() if is_sequential(shape, blocks))
+    return _Width(of, {shape: own.cheapest() if shape in sequential else own for shape, own in steps.items()}, sequential)
 
 
 def _wide(shape: Shape, of: Gaussian | LevelGaussian) -> Steps | None:
@@ -176,8 +182,7 @@ def _narrowest(channel: Channel, target: Gaussian | LevelGaussian, asked: AskedL
 
 def _kappa_at(width: _Width, times: Fraction) -> Fraction:
     """kappa where the same blocks are drawn by the sequential law with variances so many times as wide, or slightly more."""
-    least = min(v for shape in width.sequential if (v := width.steps[shape].least) is not None)
-    return _round_kappa(Steps(least * times * NEXT_BELOW).kappa)
+    return _round_kappa(max(width.steps[shape].cheapest(times).kappa_at(times * NEXT_BELOW) for shape in width.sequential))
 
 
 def _round_kappa(kappa: Fraction) -> Fraction:

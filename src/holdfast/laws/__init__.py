@@ -14,7 +14,7 @@ from holdfast.laws.families import (
 )
 from holdfast.laws.keyed import Keyed
 from holdfast.laws.level_gaussian import LevelGaussian
-from holdfast.laws.sequential import Sequential, kappa_bound
+from holdfast.laws.sequential import Sequential, group_bounds, group_length, kappa_bound
 
 __all__ = [
     "ConditionalGaussian",
@@ -30,5 +30,7 @@ __all__ = [
     "Suppressed",
     "Target",
     "Variance",
+    "group_bounds",
+    "group_length",
     "kappa_bound",
 ]

@@ -51,16 +51,19 @@ class Sequential(Target):
     kappa: Fraction = Fraction(0)
     by_lattice: frozenset[Shape] = frozenset()
     """Shapes of blocks that the lattice law draws: it has no price."""
+    in_groups: frozenset[Shape] = frozenset()
+    """Shapes of blocks in which the last cells of a line are a group: drawn until they are kept, by the product of their theta ratios."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        shapes = json.dumps(sorted(json.dumps(shape.fields) for shape in self.by_lattice))
-        apart = [hashlib.sha256(shapes.encode()).hexdigest()] if self.by_lattice else []
-        return ("sequential", *apart, *self.of.fields)
+        apart = [_digest(self.by_lattice)] if self.by_lattice else []
+        groups = ["groups", _digest(self.in_groups)] if self.in_groups else []
+        return ("sequential", *apart, *groups, *self.of.fields)
 
     @property
     def formula(self) -> str:
-        return f"one cell after the other, each a discrete Gaussian given those before, in place of the law {self.of.formula}"
+        groups = ", the last ones of a line together" if self.in_groups else ""
+        return f"one cell after the other{groups}, each a discrete Gaussian given those before, in place of the law {self.of.formula}"
 
     def log_tail(self, lattice: Lattice, t: float) -> float:
         """|z|_2 >= t needs a cell of t / sqrt(cells) or more, and a cell's variance in the continuous form is at most `widest`."""
@@ -101,9 +104,9 @@ class Sequential(Target):
         return (raised, "upper bound") if raised <= MOST_RAISED else (1.0, "approximate")
 
     def _drift(self, dimension: int) -> float:
-        """A bound of the sum of e(v_i)^2 / v_i: e <= kappa / (2 pi), e <= 1/2, and v (1 + kappa) >= 1/4."""
+        """A bound of the sum of e(v_i)^2 / v_i: e <= kappa / (2 pi), e <= 1/2, and v (1 + kappa) >= 1/4; groups: [theory R22] (g)."""
         kappa = float(self.kappa)
-        return dimension * (1 + kappa) * min(1.0, kappa / math.pi) ** 2 * (1 + 1e-9)
+        return dimension * max(1 + kappa, 1.5 if self.in_groups else 1.0) * min(1.0, kappa / math.pi) ** 2 * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,10 @@ class Raised:
 
     def units(self, level: int, mask: int) -> Floats:
         return self.factor * self.beneath.units(level, mask)
+
+
+def _digest(shapes: frozenset[Shape]) -> str:
+    return hashlib.sha256(json.dumps(sorted(json.dumps(shape.fields) for shape in shapes)).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1024)
@@ -144,3 +151,44 @@ def _kappa_ball(v: Fraction) -> arb:
         return (sum(squares[:-1], arb(0)) + rest[1]) / (sum(weights[:-1], arb(0)) + rest[0]) / variance - 1
     terms = [b / (1 - b) ** 2 for m in range(1, 9) for b in [(-2 * arb.pi() ** 2 * variance * (2 * m - 1)).exp()]]
     return 8 * arb.pi() ** 2 * variance * (sum(terms[:-1], arb(0)) + arb(0).union(2 * terms[-1]))
+
+
+GROUP_LENGTHS = ((Fraction(1, 2), 128), (Fraction(3, 8), 64), (Fraction(5, 16), 32), (Fraction(1, 4), 16))
+GROUP_TERMS = 8
+
+
+def group_length(v: Fraction) -> int:
+    """How many of the last cells of a line are a group, where a cell has the variance v but for its line's sum; 0: none are.
+
+    Below 1/4 no group has a smaller price than its cells; longer groups are nearly as dear as these, or dearer.
+    """
+    return next((length for least, length in GROUP_LENGTHS if v >= least), 0)
+
+
+@lru_cache(maxsize=1024)
+def group_bounds(v: Fraction, n: int) -> tuple[Fraction, Fraction]:
+    """Return (Theta - 1, kappa) of a group of n cells with a known sum, rounded up as in `kappa_bound`; see [theory R22] (g).
+
+    Given:       3 cells or more, and v >= 1/8 - 2^-20. Where Theta may be 3/2 or more there is no bound, and an error.
+    """
+    with precision(KAPPA_BITS):
+        points = 1 + math.isqrt(math.ceil(80 * v * n))
+        t = 2 * arb.pi() ** 2 * ball(v)
+        means = [_group_terms(t, Fraction(j, points), n) for j in range(points // 2 + 1)]
+        times = [1 if 2 * j in (0, points) else 2 for j in range(len(means))]
+        q = (-(arb.pi() ** 2) * points**2 / (t * n)).exp()
+        factor = (t * n / arb.pi()).sqrt() / points / (1 - 2 * q / (1 - q))
+        theta, spread = (factor * sum((k * mean[i] for k, mean in zip(times, means, strict=True)), arb(0)) for i in (0, 1))
+        beyond, top = enclosure(theta - 1).upper, enclosure(2 * t * spread / (2 - theta)).upper
+    if beyond >= Fraction(1, 2):
+        raise ValueError(f"no bound of kappa for a group of {n} cells of variance {v}")
+    return max(round_up(beyond, KAPPA_DIGITS), LEAST_KAPPA), max(round_up(top, KAPPA_DIGITS), LEAST_KAPPA)
+
+
+def _group_terms(t: arb, u: Fraction, n: int) -> tuple[arb, arb]:
+    """(theta(u)^n, theta(u)^n times the variance of the law with weights exp(-t (k - u)^2) on the integers), 0 <= u <= 1/2."""
+    weights = {k: (-t * ball((k - u) ** 2)).exp() for k in range(-GROUP_TERMS, GROUP_TERMS + 1)}
+    rest = 4 * (GROUP_TERMS + 1) ** 2 * (-t * ball((GROUP_TERMS + Fraction(1, 2)) ** 2)).exp()  # every term is below half of the one before
+    left_out = arb(0).union(rest).union(-rest)
+    theta, first, second = (sum((k**i * weight for k, weight in weights.items()), left_out) for i in (0, 1, 2))
+    return theta**n, theta ** (n - 2) * (theta * second - first**2)

@@ -194,6 +194,7 @@ class GaussianLaw:
     tries:   a bound of the expected tries of a block drawn by the lattice law; None where nobody asked.
     blocks:  drawn by the sequential law; `size`: cells of the one that decides kappa.
     least:   the smallest variance of a number of it, given those drawn before; `cells`: how many have it.
+    in_groups:  whether the last cells of its lines are kept or drawn anew together.
     """
 
     asked: AskedLaw
@@ -206,6 +207,7 @@ class GaussianLaw:
     size: int = 0
     least: Fraction | None = None
     cells: int = 0
+    in_groups: bool = False
 
 
 @dataclass(frozen=True)

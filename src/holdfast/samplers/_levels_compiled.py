@@ -15,14 +15,15 @@ from holdfast.samplers._shared_compiled import SAFE_FOUR_PI_SQUARED, WIDTH, coin
 DONE, NEED_PAIRS, NEED_KEEP, OPEN_PAIR, OPEN_CENTRE, OPEN_BLOCK, OPEN_COIN, REJECTED = range(8)
 # Places in `state`: what a call needs to go on where the last one stopped. CELL is -1 before a line has begun.
 ROW, STAGE, UNIT, LINE, CELL, TOTAL, CLASS, AHEAD, SCALE, KEEP, KNOWN, KNOWN_PLACE, KNOWN_VERDICT, WORD, ONE_TRY = range(15)
-NEAREST_KNOWN, NEAREST, WHOLE = 15, 16, 17
-STATE_SIZE = 18
+NEAREST_KNOWN, NEAREST, WHOLE, GROUP_TOTAL = 15, 16, 17, 18
+STATE_SIZE = 19
 KNOWN_PAIR, KNOWN_KEEP, KNOWN_COIN = 1, 2, 3
 """The kind of decision that exact arithmetic has made; 0 for none."""
 # `walk` is level_sequence.Walk; `spread` and `pairs` are SequenceVariances and Pairs of sequence_gaussian. They are unpacked once a table:
 # an attribute taken for every line would double the time of short ones. No loop makes an array, so references need no counting.
 # Columns of a stage, and of each of its axes (`along`): STRIDES + a has the predecessor's stride along axis a of the stage.
-AXES, TABLE, UNITS, BASE = 0, 1, 2, 3
+# GROUP is how many of the last cells of a line are kept or drawn anew together, 0 if none are.
+AXES, TABLE, UNITS, BASE, GROUP = 0, 1, 2, 3, 4
 NODES, STARTS, PARENTS, LONGEST, SUMS, STRIDE, STRIDES = 0, 1, 2, 3, 4, 5, 6
 # Columns of `box`, the unit at hand: by axis its number, its first child, how many it has, and the first child's node.
 PARENT, FIRST, CHILDREN, NODE = 0, 1, 2, 3
@@ -189,13 +190,13 @@ def real_centre(A, B, D, ratio):  # type: ignore[no-untyped-def]
 
 @loop(_nrt=False)
 def draw_line(  # type: ignore[no-untyped-def]
-    z, ahead, mask, plain, D, sum_of_line, first, heavy, rest, share, ratio, step, variance, steps, inverse, half, near,
-    proposals, accepts, filled, used, drawn, state, cell, total,
+    z, ahead, mask, plain, group, D, sum_of_line, first, heavy, rest, share, ratio, step, variance, steps, inverse, half, near,
+    proposals, accepts, filled, used, drawn, state, cell, total, loss,
 ):  # fmt: skip
-    """Cells of one line from `cell` on. Returns (status, cell, total, loss): where it stopped."""
+    """Cells of one line from `cell` on. Returns (status, cell, total, loss): where it stopped; loss is of all cells or of a group's."""
     length = z.size
     band, error, most = near
-    loss = 0.0
+    begin = max(length - group, 0) if group > 0 else length
     if cell < 0:
         cell, total = np.int64(0), D * sum_of_line
         for j in range(length if mask else 0):
@@ -205,6 +206,8 @@ def draw_line(  # type: ignore[no-untyped-def]
     for j in range(cell, length - 1):
         node, A = first + j, ahead[j & mask]
         off, near_enough = 0.0, band
+        if j == begin:
+            state[GROUP_TOTAL], loss = total, 0.0
         if plain:  # nothing but the class is read: the nodes of a long line do not stay in a cache
             W = np.int64(length - j)
             per_W = 1.0 / W
@@ -247,6 +250,28 @@ def draw_line(  # type: ignore[no-untyped-def]
 
 
 @loop(_nrt=False)
+def log_line(z, ahead, mask, begin, D, total, first, heavy, rest, share, ratio, variance, error):  # type: ignore[no-untyped-def]
+    """(sum of the log theta ratios of the cells of a line from `begin` on, what centres known as doubles alone add to its error)."""
+    result, doubt = 0.0, 0.0
+    for j in range(begin, z.size - 1):
+        node, A = first + j, ahead[j & mask]
+        w, W = np.int64(heavy[node]), np.int64(rest[node])
+        own = variance * share[node]
+        if own < FLAT:
+            if W > 0:
+                reciprocal = 1.0 / D / W
+                _, left = nearest(W * A + w * total, D * W, reciprocal)
+                d = left * reciprocal
+            else:
+                _, d, size = real_centre(A, total, D, ratio[node])
+                doubt += 2.0 * error * (size + 1.0) * (1.0 + 1.0 / own)
+            if d != 0.0:
+                result += log_ratio(own, min(abs(d), 0.5))
+        total -= D * z[j] - A
+    return result, doubt
+
+
+@loop(_nrt=False)
 def log_keep(final, walk, spread, word, sums):  # type: ignore[no-untyped-def]
     """Sum of the log theta ratios of a finished block, its centres being found again; those of wide laws are left out. sums[1] gets what
     centres known as doubles alone add to its error. None is positive: it ends with the line after which the word throws the block away.
@@ -268,25 +293,12 @@ def log_keep(final, walk, spread, word, sums):  # type: ignore[no-untyped-def]
                 if not forced:
                     ahead = N[offsets[last - 1] : offsets[last - 1] + length] if last > 0 else zeros
                     product, _ = outer_shares(axes, 0, box, place, share, step)
-                    variance = variances[number] * product
                     total = D * sum_of_line
                     for j in range(length):
                         total -= ahead[j]
-                    for j in range(length - 1):
-                        node = box[last, NODE] + j
-                        w, W = np.int64(heavy[node]), np.int64(rest[node])
-                        own = variance * share[node]
-                        if own < FLAT:
-                            if W > 0:
-                                reciprocal = 1.0 / D / W
-                                _, left = nearest(W * ahead[j] + w * total, D * W, reciprocal)
-                                d = left * reciprocal
-                            else:
-                                _, d, size = real_centre(ahead[j], total, D, ratio[node])
-                                doubt += 2.0 * error * (size + 1.0) * (1.0 + 1.0 / own)
-                            if d != 0.0:
-                                result += log_ratio(own, min(abs(d), 0.5))
-                        total -= D * z[j] - ahead[j]
+                    variance, first = variances[number] * product, box[last, NODE]
+                    log, more = log_line(z, ahead, -1, 0, D, total, first, heavy, rest, share, ratio, variance, error)
+                    result, doubt = result + log, doubt + more
                     if word * WIDTH >= math.exp(result) + spread.keep_band + 2.0 * doubt:
                         sums[1] = doubt
                         return result
@@ -295,12 +307,31 @@ def log_keep(final, walk, spread, word, sums):  # type: ignore[no-untyped-def]
     return result
 
 
+@loop(inline="always", _nrt=False)
+def known_keep(word, loss, spread, state):  # type: ignore[no-untyped-def]
+    """What is known of an accept step without a theta ratio: 1 kept, -1 thrown away, 0 nothing. Nearly always the loss tells."""
+    if (word + 1.0) * WIDTH <= 1.0 - SAFE_FOUR_PI_SQUARED * loss - spread.near[0]:
+        return 1
+    return state[KNOWN_VERDICT] if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP] else 0
+
+
+@loop(_nrt=False)
+def is_group_kept(z, ahead, mask, begin, D, first, heavy, rest, variance, spread, word, loss, state):  # type: ignore[no-untyped-def]
+    """The accept step of a line's group: 1 kept, -1 drawn anew, 0 open."""
+    verdict = known_keep(word, loss, spread, state)
+    if verdict != 0:
+        return verdict
+    share, ratio, error = spread.share, spread.ratio, spread.near[1]
+    log, doubt = log_line(z, ahead, mask, begin, D, state[GROUP_TOTAL], first, heavy, rest, share, ratio, variance, error)
+    return settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * doubt)
+
+
 @loop(_nrt=False)
 def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-untyped-def]
-    """One table before its accept step, from where `state` says."""
+    """One table before its own accept step, from where `state` says."""
     stages, alongs, starts, heavy, rest, tables, N, S, zeros, offsets, box, place = walk
     variances, share, ratio, step, inverse, half, near, _ = spread
-    proposals, accepts, filled, used, drawn, _ = pairs
+    proposals, accepts, filled, used, drawn, keeps = pairs
     number, unit, line, cell, total = state[STAGE], state[UNIT], state[LINE], state[CELL], state[TOTAL]
     loss, status = sums[0], DONE
     while number < stages.shape[0]:
@@ -319,14 +350,28 @@ def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-unty
                         z[j] = ahead[j] // D
                 else:
                     product, steps = outer_shares(axes, stage[BASE], box, place, share, step)
+                    variance, first, mask = variances[number] * product, box[last, NODE], -1 if last > 0 else 0
                     # fmt: off
-                    status, cell, total, more = draw_line(
-                        z, ahead, -1 if last > 0 else 0, along[last, LONGEST] > 0, D, sum_of_line, box[last, NODE], heavy, rest, share,
-                        ratio, step, variances[number] * product, steps, inverse, half, near, proposals, accepts, filled, used, drawn,
-                        state, cell, total,
+                    status, cell, total, loss = draw_line(
+                        z, ahead, mask, along[last, LONGEST] > 0, stage[GROUP], D, sum_of_line, first, heavy, rest, share, ratio, step,
+                        variance, steps, inverse, half, near, proposals, accepts, filled, used, drawn, state, cell, total, loss,
                     )
                     # fmt: on
-                    loss += more
+                    if status == DONE and stage[GROUP] > 0 and length > 1:
+                        if state[KEEP] >= keeps.size:
+                            status = NEED_KEEP
+                            break
+                        word, begin = np.float64(keeps[state[KEEP]]), max(length - stage[GROUP], 0)
+                        verdict = is_group_kept(z, ahead, mask, begin, D, first, heavy, rest, variance, spread, word, loss, state)
+                        if verdict == 0:
+                            status = OPEN_BLOCK
+                            break
+                        state[KEEP] += 1
+                        if verdict < 0:
+                            cell, total = np.int64(begin), state[GROUP_TOTAL]
+                            for j in range(begin, length - 1):
+                                drawn[steps + step[first + j]] -= 1
+                            continue
                     if status != DONE:
                         break
                 close_line(axes, line, box, rest, z, N, S, offsets, place)
@@ -347,11 +392,10 @@ def draw_table(final, walk, spread, pairs, state, sums):  # type: ignore[no-unty
 
 @loop(_nrt=False)
 def is_kept(final, walk, spread, word, state, sums):  # type: ignore[no-untyped-def]
-    """The accept step of a table: 1 kept, -1 thrown away, 0 open. Nearly always the bound of the loss settles it."""
-    if (word + 1.0) * WIDTH <= 1.0 - SAFE_FOUR_PI_SQUARED * sums[0] - spread.near[0]:
-        return 1
-    if state[KNOWN] == KNOWN_KEEP and state[KNOWN_PLACE] == state[KEEP]:
-        return state[KNOWN_VERDICT]
+    """The accept step of a table: 1 kept, -1 thrown away, 0 open."""
+    verdict = known_keep(word, sums[0], spread, state)
+    if verdict != 0:
+        return verdict
     log = log_keep(final, walk, spread, word, sums)
     return settle(word, WIDTH, math.exp(log), spread.keep_band + 2.0 * sums[1])
 

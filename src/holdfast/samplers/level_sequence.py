@@ -12,7 +12,7 @@ kept: zero for Gaussian noise, minus the sums of the Laplace noise for rounded p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -42,9 +42,19 @@ class OpenCell(NamedTuple):
     """Its variance in units of sigma_squared."""
     step: int
     """Its class: the sum of the steps of its axes."""
+    number: int = 0
+    """Which one of its line it is."""
+    length: int = 1
+    """How many cells its line has."""
 
 
-Choose: TypeAlias = Callable[[OpenCell], int]
+class Redraw(NamedTuple):
+    """In place of a value: this cell and those before it on its line, so many in all, are drawn anew."""
+
+    cells: int
+
+
+Choose: TypeAlias = Callable[[OpenCell], int | Redraw]
 """What is put at a cell."""
 
 STEPS = 4
@@ -141,8 +151,12 @@ class Weights:
         """(w / W, share) of every child, in doubles; the last one of its parent has a share of 0."""
         if not self.longest:
             return (self.ratio if len(self.ratio) else self.heavy / self.rest), self.share
-        left = np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
-        return 1 / left, (left - 1) / left
+        return 1 / self.children_left, (self.children_left - 1) / self.children_left
+
+    @property
+    def children_left(self) -> Ints:
+        """Of every child, how many children of its parent are not drawn before it."""
+        return np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
 
     def innovations(self, m: Table, axis: int) -> Table:
         """m less what is expected of it given what its parent has left, along an axis."""
@@ -245,15 +259,17 @@ class LevelSequence:
         return out
 
     def innovations(self, z: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """(the innovations of a real table, their variances in units of `scale`), stage after stage: [theory R15] (c), axis by axis."""
+        """(the innovations of a real table, their variances in units of `scale`), stage after stage: [theory R15] (c), axis by axis. Lines
+        of a stage are on the last axis; what is forced has a variance of 0.
+        """
         for stage in self.stages:
             m, share = self.sums(z, stage.vector), np.array(float(stage.base))
             for axis, w in zip(stage.axes, stage.weights, strict=True):
                 m = w.innovations(m, axis)
             for w in (w for _, w in sorted(zip(stage.axes, stage.weights, strict=True), key=lambda pair: pair[0])):
                 share = np.multiply.outer(share, w.by_child[1])
-            share = share.reshape(m.shape)
-            yield m[share > 0], share[share > 0]
+            last = stage.axes[-1] if stage.axes else -1
+            yield np.moveaxis(m, last, -1), np.moveaxis(share.reshape(m.shape), last, -1)
 
     # ---- the obvious form, on Python's integers and fractions
 
@@ -305,13 +321,13 @@ class LevelSequence:
             at += table_at[s][1]
         nothing, at = at, at + 1  # a sum of zero, for what has no axes
         most = max(1, *(len(stage.axes) for stage in self.stages))
-        heads, along = np.zeros((len(self.stages), 4), dtype=np.int64), np.zeros((len(self.stages), most, 6 + most), dtype=np.int64)
+        heads, along = np.zeros((len(self.stages), 5), dtype=np.int64), np.zeros((len(self.stages), most, 6 + most), dtype=np.int64)
         offsets, longest = np.zeros(max(most - 1, 1), dtype=np.int64), 1
         for head, rows, stage in zip(heads, along, self.stages, strict=True):
             s, weights = stage.vector, stage.weights or (ALONE,)
             families = [len(w.starts) - 1 for w in weights]
             table = -1 if s == self.last else table_at[s][0]
-            head[:] = len(weights), table, prod(families), int(steps_above(np.float64(stage.base)))
+            head[:4] = len(weights), table, prod(families), int(steps_above(np.float64(stage.base)))
             own = self._strides(s)
             for i, w in enumerate(weights):
                 rows[i, :4] = *nodes[id(w)], families[i], w.longest
@@ -379,15 +395,23 @@ class LevelSequence:
     @cached_property
     def variance_floors(self) -> tuple[Floats, Floats]:
         """(lower bounds of the variances of the cells drawn for one table, how many cells have each)."""
-        values, counts = [], []
-        for stage in self.stages:
-            low, times = np.array([float(stage.base)]), np.ones(1)
-            for w in stage.weights:
-                own, count = _gather(*w.shares)
-                low, times = _gather(np.multiply.outer(low, own).ravel(), np.multiply.outer(times, count).ravel())
-            values.append(low)
-            counts.append(times)
+        values, counts = zip(*(floors(stage.base, [w.shares for w in stage.weights]) for stage in self.stages), strict=True)
         return np.concatenate(values), np.concatenate(counts)
+
+    @cached_property
+    def lines(self) -> tuple[tuple[Fraction, tuple[int, ...]] | None, ...]:
+        """For every stage (the smallest variance of a cell but for the sum of its line on the last axis, the numbers of cells of such
+        lines) where cells of lines have equal weights and none has two, else (the smallest variance of a cell, ()); None where no cell is
+        drawn.
+        """
+        found: list[tuple[Fraction, tuple[int, ...]] | None] = []
+        for stage in self.stages:
+            parts, last = [w.least for w in stage.weights], stage.weights[-1] if stage.weights else ALONE
+            sizes = tuple(n for n in np.unique(np.diff(last.starts)).tolist() if n > 1) if last.longest > 2 else ()
+            sizes = () if 2 in sizes else sizes
+            share = prod((share for share, _ in parts[: len(parts) - bool(sizes)]), start=stage.base)
+            found.append((share, sizes) if all(n for _, n in parts) else None)
+        return tuple(found)
 
     @cached_property
     def least(self) -> tuple[Fraction, int, LevelVector]:
@@ -418,8 +442,10 @@ def _grid(mean: Table, sums: list[Any], weights: Sequence[Weights], families: Se
     own = weights[0].between(first, end)
     out = np.zeros(mean.shape, dtype=object)
     left: Any = sums[0] - mean.sum(axis=0)
-    W = sum(own, Fraction(0))
-    for i, w in enumerate(own):
+    W, i, before = sum(own, Fraction(0)), 0, []
+    while i < len(own):
+        w = own[i]
+        before.append((left, W))
         centre = mean[i] + left * (w / W)
         step = int(weights[0].step[weights[0].node(families[0], i)]) if w < W else 0
         inner = OpenCell(cell.stage, (*cell.place, first + i), Fraction(0), cell.share * (w * (W - w) / W), cell.step + step)
@@ -429,9 +455,16 @@ def _grid(mean: Table, sums: list[Any], weights: Sequence[Weights], families: Se
             assert Fraction(centre).denominator == 1
             out[i] = int(centre)
         else:
-            out[i] = choose(inner._replace(centre=Fraction(centre)))
+            value = choose(inner._replace(centre=Fraction(centre), number=i, length=len(own)))
+            if isinstance(value, Redraw):
+                i -= value.cells - 1
+                left, W = before[i]
+                del before[i:]
+                continue
+            out[i] = value
         left = left - (out[i] - mean[i])
         W -= w
+        i += 1
     return out
 
 
@@ -450,6 +483,15 @@ def step_bound(e: int) -> Fraction:
 ALONE = Weights(np.ones(2, dtype=np.int64), np.array([0, 2]))
 """A number that is in no sum: it has a sibling that takes it back, in a place that is not read."""
 ALONE.longest, ALONE.share[0], ALONE.step[0] = 0, 1.0, 0
+
+
+def floors(base: Fraction, axes: Iterable[tuple[Floats, NDArray[Any]]]) -> tuple[Floats, Floats]:
+    """(lower bounds of the products of `base` and a share of every axis, how many cells have each)."""
+    low, times = np.array([float(base)]), np.ones(1)
+    for shares, counts in axes:
+        own, count = _gather(shares, counts)
+        low, times = _gather(np.multiply.outer(low, own).ravel(), np.multiply.outer(times, count).ravel())
+    return low, times
 
 
 def _gather(values: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -3,7 +3,8 @@ of pieces, which are orders and centres over it.
 
 Cells are drawn through a sequence (level_sequence.py), each from N_Z(c, s^2) with the centre c and the variance s^2 found there. For the
 lattice law the whole block is kept with probability prod theta_(s_j)(c_j) / theta_(s_j)(0), else the WHOLE block is drawn anew ([theory
-R7]); for the sequential law every cell is final when drawn ([theory R22]).
+R7]); for the sequential law every cell is final when drawn ([theory R22]), or, in groups, the last cells of a line are kept with the
+probability that is their own product, else they alone are drawn anew ([theory R22] (g)).
 
 One cell. With c0 = ceil(c - 1/2), d = c - c0: propose z = c0 + p, p from a fixed centred law of parameter V > s^2, and accept with
 probability exp(-t), h = s^2 / V,
@@ -16,7 +17,8 @@ sigma_squared + 1/4, where w, one of four values to a doubling, is an upper boun
 variance, whichever their stage, share one proposal law, a class. However small s^2 is, one proposal in ten is q, and is taken.
 
 Words. Each class draws its proposals in chunks by the exact engine, and then takes as many accept words; pairs (proposal, accept word) are
-used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block come in chunks of their own.
+used in order, across units, stages, tries and the n draws of a call. The words that keep or throw away a block, or a group, come in chunks
+of their own.
 The size of a chunk is a function of what is left to draw, so that output is a function of the words alone.
 
 Error of the doubles. d comes from an exact integer remainder, relative error below 2^-50. h is a product of at most MOST_AXES + 3 doubles,
@@ -40,7 +42,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -58,11 +60,12 @@ from holdfast.exact.parameters import sample_size
 from holdfast.exact.predicates import is_below
 from holdfast.lattices.shapes.levels import LevelVector
 from holdfast.randomness.words import Words
-from holdfast.samplers.level_sequence import LevelSequence, OpenCell, step_bound
-from holdfast.samplers.steps import MARGIN, Steps, step_bounds, steps_with
+from holdfast.samplers.level_sequence import LevelSequence, OpenCell, Redraw, Weights, floors, step_bound
+from holdfast.samplers.steps import MARGIN, Line, Steps, narrowest, step_bounds, steps_with
 from holdfast.samplers.theta import log_theta_error, theta_ratio_ball, tries_bound
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 STEP_BAND = 2.0**-34
 MOST_SIZE = 2.0**16
@@ -141,7 +144,7 @@ class SequenceGaussian:
 
     Law:         P[z] proportional to the product of exp(-(z_i - c_i)^2 / (2 v_i)) over the cells in order, c_i their centres and v_i their
                  variances, on the tables that the sequence allows. Where not `whole`, each factor is divided by its sum over z_i: the
-                 sequential law.
+                 sequential law; or, `in_groups`, the product over a group by its sum over the group's values.
     Given:       variances of cells are 2^-30 at least (checked).
     Guarantees:  exact; time linear in the cells, times `expected_tries`.
     Reference:   [theory R7], [theory R22], [theory T12] (b); the module's text. `draw_slowly` is the same with every decision exact.
@@ -156,10 +159,11 @@ class SequenceGaussian:
     """Cells up to which fractions in Python are faster than loading Numba."""
 
     def __init__(
-        self, sequence: LevelSequence, scale: Fraction, *, whole: bool = True, error: float = 0.0, band: float | None = None,
-        chunk_pairs: int = CHUNK_PAIRS,
+        self, sequence: LevelSequence, scale: Fraction, *, whole: bool = True, in_groups: bool = False, error: float = 0.0,
+        band: float | None = None, chunk_pairs: int = CHUNK_PAIRS,
     ) -> None:  # fmt: skip
         self.sequence, self.scale, self.whole, self.error, self.chunk_pairs = sequence, scale, whole, error, chunk_pairs
+        self.in_groups = in_groups and not whole
         self.cells = math.prod(sequence.table_shape(sequence.last))
         least = float(scale) * float(sequence.variance_floors[0].min(initial=1.0))
         if least < LEAST_CELL_VARIANCE:
@@ -170,9 +174,30 @@ class SequenceGaussian:
 
     @cached_property
     def expected_tries(self) -> float:
-        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below; 1 for the sequential law."""
+        """The proven bound prod theta3(exp(-2 pi^2 s_i^2)) ([theory R7]), each s_i^2 taken from below; for the sequential law 1, or the
+        bound of a group.
+        """
         least, counts = self.sequence.variance_floors
-        return tries_bound(float(self.scale) * least, counts) if self.whole else 1.0
+        if self.whole:
+            return tries_bound(float(self.scale) * least, counts)
+        return max((line.tries(length) for line, length in zip(self.lines, self.groups, strict=True) if line and length), default=1.0)
+
+    @cached_property
+    def lines(self) -> tuple[Line | None, ...]:
+        """The narrowest line of every stage; None where nothing is drawn."""
+        exact = 1 - Fraction(self.error)
+        return tuple(found and Line(self.scale * found[0] * (1 if found[1] else exact), found[1]) for found in self.sequence.lines)
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        """How many of the last cells of a line are a group, for every stage; 0: none are."""
+        return tuple(line.group_length() if self.in_groups and line else 0 for line in self.lines)
+
+    @cached_property
+    def keeps(self) -> int:
+        """How many times something is kept for one table: the table, or its groups."""
+        grouped = [stage.weights for stage, length in zip(self.sequence.stages, self.groups, strict=True) if length]
+        return int(self.whole) + sum(math.prod(w.free for w in outer) * int((np.diff(last.starts) > 2).sum()) for *outer, last in grouped)
 
     @cached_property
     def steps(self) -> Steps:
@@ -184,7 +209,33 @@ class SequenceGaussian:
         """The same where kept sums are given, and move every centre (`draw_given`)."""
         low, counts = self.sequence.variance_floors
         share, times, level = self.sequence.least
-        return steps_with(float(self.scale) * low, counts, self.scale * share * (1 - Fraction(self.error)), times, level)
+        steps = steps_with(float(self.scale) * low, counts, self.scale * share * (1 - Fraction(self.error)), times, level)
+        steps = replace(steps, lines=narrowest(self.lines))
+        if not any(self.groups):
+            return steps
+        distance, drift = self._distance_and_drift()
+        return replace(steps, in_groups=True, log_distance=distance, drift=drift)
+
+    def _distance_and_drift(self) -> tuple[float, float]:
+        """log_distance and drift of Steps, of groups and of the cells that are in none."""
+        distance = drift = 0.0
+        for stage, line, length in zip(self.sequence.stages, self.lines, self.groups, strict=True):
+            axes = [w.shares for w in stage.weights]
+            if line and length:
+                last, (shares, cells) = stage.weights[-1], axes.pop()
+                low, lines = floors(stage.base, axes)
+                sizes, families = np.unique(np.minimum(np.diff(last.starts), length), return_counts=True)
+                for n, times in zip(sizes.tolist(), families.tolist(), strict=True):
+                    if n > 1:
+                        found = line.group_steps(float(self.scale) * low, n)
+                        distance += times * float((found[0] * lines).sum())
+                        drift += times * float((found[1] * lines).sum())
+                first = max(last.longest - length, 0)
+                axes.append((shares[:first], cells[:first]))
+            low, times_each = floors(stage.base, axes)
+            single = steps_with(float(self.scale) * low, times_each, stage.base, 1)
+            distance, drift = distance + single.log_distance, drift + single.drift
+        return distance * MARGIN, drift * MARGIN
 
     @cached_property
     def classes(self) -> tuple[int, tuple[VarianceClass | None, ...]]:
@@ -203,12 +254,33 @@ class SequenceGaussian:
         the form with every cell in the continuous law: a*_i is its innovation over v_i.
         """
         shift = excess = 0.0
-        for moved, share in self.sequence.innovations(covariances):
-            v = float(self.scale) * share
+        parts = zip(self.sequence.stages, self.lines, self.groups, self.sequence.innovations(covariances), strict=True)
+        for stage, line, length, (moved, share) in parts:
+            alone = share > 0
+            if line and length:
+                left = stage.weights[-1].children_left
+                alone = alone & (left > length)
+                found = self._tail_of_groups(stage.weights[-1], line, length, moved, share)
+                shift, excess = shift + found[0], excess + found[1]
+            v, own = float(self.scale) * share[alone], moved[alone]
             means, kappas = step_bounds(v)
-            shift += float((np.abs(moved) / v * means).sum())
-            excess += float((moved**2 / v * kappas).sum())
+            shift += float((np.abs(own) / v * means).sum())
+            excess += float((own**2 / v * kappas).sum())
         return shift * MARGIN, excess * MARGIN
+
+    def _tail_of_groups(self, w: Weights, line: Line, length: int, moved: Floats, share: Floats) -> tuple[float, float]:
+        """What the groups of a stage add: the form's variance in each, times kappa, and its root times a bound of the group's mean."""
+        left, begin, shift, excess = w.children_left, w.starts[:-1], 0.0, 0.0
+        forms = np.divide(moved**2, float(self.scale) * share, out=np.zeros(share.shape), where=(share > 0) & (left <= length))
+        forms = np.add.reduceat(forms, begin, axis=-1)
+        variances = float(self.scale) * np.maximum.reduceat(share * (left / np.maximum(left - 1, 1)), begin, axis=-1) * (1 - 1e-9)
+        sizes = np.minimum(np.diff(w.starts), length)
+        for n in set(sizes.tolist()) - {1}:
+            own = forms[..., sizes == n]
+            _, drift, kappa = line.group_steps(variances[..., sizes == n], n)
+            shift += float(np.sqrt(own * drift).sum())
+            excess += float((own * kappa).sum())
+        return shift, excess
 
     def draw(self, n: int, words: Words) -> Ints:
         """n independent draws, shape (n, cells), cells in C order."""
@@ -274,7 +346,7 @@ class SequenceGaussian:
         return out
 
     def _pairs(self, n: int, words: Words) -> ClassPairs:
-        return ClassPairs(self.classes[1], n, self.chunk_pairs, words, keeps=self.whole)
+        return ClassPairs(self.classes[1], n, self.chunk_pairs, words, keeps=self.keeps)
 
     def _one_try(self, kept: dict[LevelVector, Any], pairs: ClassPairs, left: int) -> tuple[list[int], bool]:
         """A table with these sums, and whether the accept step keeps it; `left`: tables still to draw, which sizes chunks."""
@@ -283,17 +355,27 @@ class SequenceGaussian:
         pairs.drawn[:] = 0
         if not self.whole:
             return z, True
-        keep = pairs.next_keep(left)
-        return z, pairs.keeps_exactly(keep, [(0, cell.centre, self.scale * cell.share) for cell in seen])
+        return z, self._is_kept(seen, left, pairs)
 
-    def _choose(self, cell: OpenCell, lowest: int, left: int, pairs: ClassPairs, seen: list[OpenCell]) -> int:
+    def _is_kept(self, cells: list[OpenCell], left: int, pairs: ClassPairs) -> bool:
+        return pairs.keeps_exactly(pairs.next_keep(left), [(cell.centre, self.scale * cell.share) for cell in cells])
+
+    def _choose(self, cell: OpenCell, lowest: int, left: int, pairs: ClassPairs, seen: list[OpenCell]) -> int | Redraw:
         seen.append(cell)
         c = cell.step - lowest
         while True:
             place = pairs.next_pair(c, left)
             if pairs.accepts_exactly(c, place, cell.centre, self.scale * cell.share):
                 pairs.drawn[c] += 1
-                return math.ceil(cell.centre - Fraction(1, 2)) + int(pairs.proposals[place])
+                break
+        length = min(self.groups[self.sequence.stages.index(cell.stage)], cell.length)
+        if length and cell.number == cell.length - 2:
+            group = seen[1 - length :]
+            if not self._is_kept(group, left, pairs):
+                for own in group:
+                    pairs.drawn[own.step - lowest] -= 1
+                return Redraw(length - 1)
+        return math.ceil(cell.centre - Fraction(1, 2)) + int(pairs.proposals[place])
 
     @property
     def kept_sums(self) -> dict[LevelVector, Any]:
@@ -357,7 +439,8 @@ class CompiledRun:
         self._walk.stages[:, loops.BASE] -= lowest
         variances = np.array([float(sampler.scale * stage.base) for stage in sampler.sequence.stages])
         inverse = np.array([0.0 if found is None else float(1 / found.V) for found in classes])
-        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words, keeps=sampler.whole)
+        self._walk.stages[:, loops.GROUP] = sampler.groups
+        self._pairs = ClassPairs(classes, n, sampler.chunk_pairs, words, keeps=sampler.keeps)
         self._state, self._sums = np.zeros(loops.STATE_SIZE, dtype=np.int64), np.zeros(2)
         self._state[loops.WHOLE] = int(sampler.whole)
         near = (sampler.band, sampler.error, MOST_SIZE)
@@ -398,18 +481,35 @@ class CompiledRun:
                 below = pairs.accepts_exactly(c, place, centre, sampler.scale * share)
                 state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_PAIR, place, 1 if below else -1
             else:
-                below = pairs.keeps_exactly(keep, sampler.centres(out[row].tolist()))
+                cells = [cell[1:] for cell in sampler.centres(out[row].tolist())] if sampler.whole else self._group(out[row])
+                below = pairs.keeps_exactly(keep, cells)
                 state[loops.KNOWN], state[loops.KNOWN_PLACE], state[loops.KNOWN_VERDICT] = loops.KNOWN_KEEP, keep, 1 if below else -1
+
+    def _group(self, final: Ints) -> list[tuple[Fraction, Fraction]]:
+        """(centre, variance) of every cell of the group at hand."""
+        loops, state, walk, sampler = self._loops, self._state, self._walk, self._sampler
+        number, unit, line = (int(state[place]) for place in (loops.STAGE, loops.UNIT, loops.LINE))
+        axes, table, _, _, most = walk.stages[number].tolist()
+        z, length = (final if table < 0 else walk.tables[table:]), int(walk.box[axes - 1, loops.CHILDREN])
+        buffers = walk.box, walk.heavy, walk.rest, walk.tables, walk.N, walk.S, walk.offsets, walk.place
+        D, _, where, _ = loops.open_line(axes, walk.along[number], line, False, *buffers)
+        ahead = walk.N[walk.offsets[axes - 2] :] if axes > 1 else walk.zeros
+        total, found = int(state[loops.GROUP_TOTAL]), []
+        for cell in range(max(length - most, 0), length - 1):
+            ratio, share = sampler.share_at(number, unit, line, cell)
+            found.append(((int(ahead[cell]) + ratio * total) / D, sampler.scale * share))
+            total -= D * int(z[where + cell]) - int(ahead[cell])
+        return found
 
 
 class ClassPairs:
-    """Proposals with their accept words, in chunks for each class, and the words that keep or throw away blocks.
+    """Proposals with their accept words, in chunks for each class, and the words that keep or throw away blocks or groups, `keeps` a table.
 
     The chunks lie one behind the other in two arrays; `used` and `filled` are places in these.
     """
 
-    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words, *, keeps: bool = True) -> None:
-        self.classes, self._most, self._words = classes, most, words
+    def __init__(self, classes: tuple[VarianceClass | None, ...], n: int, most: int, words: Words, *, keeps: int = 1) -> None:
+        self.classes, self._most, self._words, self._keeps = classes, most, words, keeps
         room = [0 if found is None else self._count(found, n * found.cells) for found in classes]
         self._begin = np.concatenate([[0], np.cumsum(room)])[:-1].astype(np.int64)
         self._first_word, self._first_keep = [0] * len(classes), 0
@@ -443,7 +543,7 @@ class ClassPairs:
 
     def refill_keeps(self, rows: int) -> None:
         self._first_keep = self._words.position
-        self.keeps = self._words.take(min(self._most, rows))
+        self.keeps = self._words.take(min(self._most, rows * self._keeps))
 
     def next_keep(self, rows: int) -> int:
         if self.keep == len(self.keeps):
@@ -470,7 +570,7 @@ class ClassPairs:
         word = self._first_word[c] + place - int(self._begin[c])
         return is_below(int(self.accepts[place]), 32, lambda: (-ball(t)).exp(), self._words, word)
 
-    def keeps_exactly(self, keep: int, centres: list[tuple[int, Fraction, Fraction]]) -> bool:
-        """Whether a block is kept, by its centres and variances."""
-        chance = lambda: math.prod((theta_ratio_ball(variance, c) for _, c, variance in centres), start=arb(1))  # noqa: E731
+    def keeps_exactly(self, keep: int, centres: list[tuple[Fraction, Fraction]]) -> bool:
+        """Whether a block or a group is kept, by its centres and variances."""
+        chance = lambda: math.prod((theta_ratio_ball(variance, c) for c, variance in centres), start=arb(1))  # noqa: E731
         return is_below(int(self.keeps[keep]), 32, chance, self._words, self._first_keep + keep)

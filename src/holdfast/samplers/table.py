@@ -139,8 +139,8 @@ def _one_sum_gaussian(shape: OneSum, target: Gaussian) -> Choice:
     return _one_sum_by_cells(shape, target)
 
 
-def _one_sum_by_cells(shape: OneSum, target: Gaussian, *, whole: bool = True) -> Choice:
-    choice = _product_gaussian(shape, target, Reason.ONE_TOTAL, whole=whole)
+def _one_sum_by_cells(shape: OneSum, target: Gaussian, **form: bool) -> Choice:
+    choice = _product_gaussian(shape, target, Reason.ONE_TOTAL, **form)
     return Choice(_sign(choice.noise, shape), choice.reason)
 
 
@@ -158,8 +158,8 @@ def _check_hope_for_grid(shape: Grid, target: L1Laplace) -> None:
         raise NoExactSampler(too_many_tries(shape, tries, target))
 
 
-def _grid_gaussian(shape: Grid, target: Gaussian, *, whole: bool = True) -> Choice:
-    return _product_gaussian(shape, target, Reason.PRODUCT, whole=whole)
+def _grid_gaussian(shape: Grid, target: Gaussian, **form: bool) -> Choice:
+    return _product_gaussian(shape, target, Reason.PRODUCT, **form)
 
 
 def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
@@ -172,10 +172,10 @@ def _grid_rounded(shape: Grid, target: Rounded) -> Choice:
     return Choice(RoundedGrid(shape.axes, target.epsilon), Reason.PRODUCT)
 
 
-def _levels_gaussian(shape: Levels, target: Gaussian, *, whole: bool = True) -> Choice:
+def _levels_gaussian(shape: Levels, target: Gaussian, **form: bool) -> Choice:
     from holdfast.samplers.levels_gaussian import LevelsGaussian
 
-    return affordable(lambda: LevelsGaussian(shape, target.sigma_squared, whole=whole), Reason.LEVELS, shape, target)
+    return affordable(lambda: LevelsGaussian(shape, target.sigma_squared, **form), Reason.LEVELS, shape, target)
 
 
 def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
@@ -184,12 +184,12 @@ def _levels_rounded(shape: Levels, target: Rounded) -> Choice:
     return Choice(RoundedLevels(shape, target.epsilon), Reason.LEVELS)
 
 
-def _units_gaussian(shape: Units, target: LevelGaussian, *, whole: bool = True) -> Choice:
+def _units_gaussian(shape: Units, target: LevelGaussian, **form: bool) -> Choice:
     from holdfast.samplers.tree_gaussian import TreeGaussian
 
     merged = merge_axes(shape, target.measured)
     own, weights = merged.shape, replace(target, measured=merged.measured).weights(merged.shape)
-    make = lambda: TreeGaussian(own.tree, own.lengths, own.families, weights, merged.chains, whole=whole)  # noqa: E731
+    make = lambda: TreeGaussian(own.tree, own.lengths, own.families, weights, merged.chains, **form)  # noqa: E731
     choice = affordable(make, Reason.WEIGHTED_LEVELS, shape, target)
     return choice if merged.place_of is None else replace(choice, sampler=Reordered(choice.noise, merged.place_of))
 
@@ -306,13 +306,14 @@ def _add_to_counts(shape: Bounded, target: Target) -> Choice:
 
 
 def _sequential(shape: Shape, target: Sequential) -> Choice:
-    """The samplers of the Gaussian law, without their accept step; halving has none to leave out."""
-    return CELL_BY_CELL_GAUSSIAN[type(shape)](shape, target.of, whole=False)
+    """The samplers of the Gaussian law, without their accept step or with one for groups; halving has none to leave out."""
+    form = {"in_groups": True} if shape in target.in_groups else {}
+    return CELL_BY_CELL_GAUSSIAN[type(shape)](shape, target.of, whole=False, **form)
 
 
-def steps_of(shape: Shape, target: Gaussian | LevelGaussian) -> Steps:
+def steps_of(shape: Shape, target: Gaussian | LevelGaussian, *, in_groups: bool = False) -> Steps:
     """The steps of the sequential law in place of this one, on a block of this shape; whether or not this one can be drawn."""
-    return steps_beneath(choose(shape, Sequential(target)).noise)
+    return steps_beneath(choose(shape, Sequential(target, in_groups=frozenset({shape} if in_groups else ()))).noise)
 
 
 CELL_BY_CELL_GAUSSIAN: dict[type[Shape], Callable[..., Choice]] = {
@@ -369,22 +370,23 @@ class SideBySide:
         return max(tries, sum(map(cell_draws, self.samplers)) / max(cells, 1))
 
 
-def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason, *, whole: bool) -> Choice:
+def _product_gaussian(shape: OneSum | Grid, target: Gaussian, reason: Reason, **form: bool) -> Choice:
     from holdfast.samplers.levels_gaussian import SequentialGaussian
 
     if 2 in shape.axes:
-        return Choice(_mirror(shape.axes, target.sigma_squared, whole=whole), reason)
-    return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared, whole=whole), reason, shape, target)
+        return Choice(_mirror(shape.axes, target.sigma_squared, **form), reason)
+    return affordable(lambda: SequentialGaussian(shape.axes, target.sigma_squared, **form), reason, shape, target)
 
 
-def _mirror(axes: tuple[int, ...], sigma_squared: Fraction, *, whole: bool) -> BlockSampler:
+def _mirror(axes: tuple[int, ...], sigma_squared: Fraction, *, whole: bool = True, in_groups: bool = False) -> BlockSampler:
     """Axes of length two halve the variance of what is left."""
     others = tuple(length for length in axes if length != 2)
     beneath = Gaussian(sigma_squared / 2 ** (len(axes) - len(others)))
     if not others:
         return Mirrored(IndependentCells(DiscreteGaussian(beneath.sigma_squared), 1), axes)
     left = OneSum(others[0]) if len(others) == 1 else Grid(others)
-    return Mirrored((choose(left, beneath) if whole else _sequential(left, Sequential(beneath))).noise, axes)
+    law = beneath if whole else Sequential(beneath, in_groups=frozenset({left} if in_groups else ()))
+    return Mirrored(choose(left, law).noise, axes)
 
 
 def _sign(sampler: BlockSampler, shape: OneSum) -> BlockSampler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,15 +22,24 @@ class SteppedLaw:
     """Integers z_1, z_2, ..., each drawn given those before it, from P[k] proportional to exp(-(k - c_i)^2 / (2 v_i)).
 
     variances: v_i. coefficients: for every i those of c_i = b_i + sum_(j < i) a_ij z_j. starts: b_i, all 0 if there are none.
+    groups: how many steps in a row are drawn together, from the product of these weights; each alone if there are none.
     """
 
     variances: tuple[Fraction, ...]
     coefficients: tuple[tuple[Fraction, ...], ...]
     starts: tuple[Fraction, ...] = ()
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if [len(row) for row in self.coefficients] != list(range(len(self.variances))) or min(self.variances, default=1) <= 0:
             raise InvalidParameter("A stepped law has a positive variance for every step, and a coefficient for every step before it.")
+        if self.groups and (sum(self.groups) != len(self.variances) or min(self.groups) < 1):
+            raise InvalidParameter("The groups of a stepped law are positive numbers of steps that add up to all of them.")
+
+    @property
+    def group_sizes(self) -> tuple[int, ...]:
+        """For every step how many it begins, itself included; 0 inside a group."""
+        return tuple(size if i == 0 else 0 for size in self.groups or (1,) * len(self.variances) for i in range(size))
 
     def innovations(self, secret: Sequence[Fraction | int]) -> list[Fraction]:
         """How far a secret moves the centre of every step beyond what the steps before it have published."""
@@ -84,7 +93,7 @@ class _Excess:
 
         exp(-(y_i - m_i)^2 / (2 v_i)) / (theta(c_i + d_i)^alpha theta(c_i)^(1 - alpha)),   m_i = c_i + alpha d_i,
 
-    c_i the centre of step i without the secret, c_i + d_i with it: complete the square.
+    c_i the centre of step i without the secret, c_i + d_i with it: complete the square. A group has one theta, the sum over its values.
     """
 
     def __init__(self, law: SteppedLaw, secret: Sequence[Fraction | int], alpha: Fraction) -> None:
@@ -93,13 +102,19 @@ class _Excess:
         self.law, self.alpha, self.moved = law, alpha, law.innovations(secret)
         self._known: dict[tuple[Fraction, ...], arb] = {}
         self._thetas: dict[tuple[Fraction, Fraction], arb] = {}
-        spans = [self.theta(v, Fraction(0)) / self.theta(v, Fraction(1, 2)) for v in law.variances]
-        self._most = [math.prod((span ** ball(alpha) for span in spans[i:]), start=arb(1)) for i in range(len(spans) + 1)]
-        """No sum over all steps from i on exceeds this."""
+        self._groups: dict[tuple[int, tuple[Fraction, ...]], arb] = {}
+        largest = [self.theta(v, Fraction(0)) for v in law.variances]
+        spans = [(most / self.theta(v, Fraction(1, 2))) ** ball(alpha) for most, v in zip(largest, law.variances, strict=True)]
+        ends = [i + size for i, size in enumerate(law.group_sizes) if size]
+        self._most = [math.prod(spans[i:], start=arb(1)) for i in range(len(spans) + 1)]
+        """No sum over all steps from i on exceeds this; inside a group its theta is not divided by."""
+        for i in (i for i, size in enumerate(law.group_sizes) if not size):
+            end = min(end for end in ends if end > i)
+            self._most[i] = math.prod(largest[i:end], start=self._most[end])
 
     def log_excess(self) -> arb:
         """The logarithm of the sum."""
-        return self._rest(self.law.starts or (Fraction(0),) * len(self.law.variances)).log()
+        return self._rest(0, self.law.starts or (Fraction(0),) * len(self.law.variances)).log()
 
     def theta(self, v: Fraction, c: Fraction) -> arb:
         """The sum of exp(-(k - c)^2 / (2 v)) over all integers k."""
@@ -110,28 +125,40 @@ class _Excess:
             self._thetas[v, c] = sum(terms, arb(0)) + _tail(v, Fraction(reach))
         return self._thetas[v, c]
 
-    def _rest(self, ahead: tuple[Fraction, ...]) -> arb:
+    def _rest(self, i: int, ahead: tuple[Fraction, ...]) -> arb:
         """The sum over all steps from i on; `ahead` has what the steps before contribute to their centres."""
         if not ahead:
             return arb(1)
-        i = len(self.law.variances) - len(ahead)
         ahead = self._reduce(i, ahead)
         if ahead not in self._known:
-            v, c, d = self.law.variances[i], ahead[0], self.moved[i]
-            alpha = ball(self.alpha)
-            weight = (-alpha * self.theta(v, c + d).log() - (1 - alpha) * self.theta(v, c).log()).exp()
-            self._known[ahead] = weight * self._sum(i, ahead, c + self.alpha * d)
+            size, alpha = self.law.group_sizes[i], ball(self.alpha)
+            moved = tuple(c + d for c, d in zip(ahead[:size], self.moved[i:], strict=False))
+            weight = (-alpha * self._group(i, moved).log() - (1 - alpha) * self._group(i, ahead[:size]).log()).exp()
+            self._known[ahead] = weight * self._sum(i, ahead, ahead[0] + self.alpha * self.moved[i], self._most[i + 1], self._rest)
         return self._known[ahead]
 
-    def _sum(self, i: int, ahead: tuple[Fraction, ...], middle: Fraction) -> arb:
-        v, later = self.law.variances[i], self.law.coefficients[i + 1 :]
+    def _group(self, i: int, ahead: tuple[Fraction, ...]) -> arb:
+        """The theta of the steps from i on, as many as `ahead` has constants for."""
+        if not ahead:
+            return arb(1)
+        ahead = self._reduce(i, ahead)
+        if (i, ahead) not in self._groups:
+            later = self.law.variances[i + 1 : i + len(ahead)]
+            most = math.prod((self.theta(v, Fraction(0)) for v in later), start=arb(1))
+            self._groups[i, ahead] = self._sum(i, ahead, ahead[0], most, self._group)
+        return self._groups[i, ahead]
+
+    def _sum(
+        self, i: int, ahead: tuple[Fraction, ...], middle: Fraction, most: arb, after: Callable[[int, tuple[Fraction, ...]], arb]
+    ) -> arb:
+        """The sum over all values of step i of its weight about `middle` times what comes `after`, which is `most` at most."""
+        v, later = self.law.variances[i], self.law.coefficients[i + 1 : i + len(ahead)]
         if not later:
             return self.theta(v, middle)
-        most = self._most[i + 1]
         reach = _reach(v, TAIL + math.ceil(float(most.log().upper())))
         total = arb(0).union(_tail(v, Fraction(reach)) * most)
         for k in range(math.floor(middle) - reach, math.floor(middle) + reach + 2):
-            rest = self._rest(tuple(a + row[i] * k for a, row in zip(ahead[1:], later, strict=True)))
+            rest = after(i + 1, tuple(a + row[i] * k for a, row in zip(ahead[1:], later, strict=True)))
             total += (-ball((k - middle) ** 2 / (2 * v))).exp() * rest
         return total
 

@@ -26,6 +26,7 @@ def law_info(guarantee: Guarantee) -> LawInfo | None:
         size=law.size,
         least_variance=None if law.least is None else float(law.least),
         cells=law.cells,
+        in_groups=law.in_groups,
         text=" ".join(law_sentences(law)),
     )
 
@@ -52,7 +53,9 @@ def _price(law: GaussianLaw) -> str:
 def _decider(law: GaussianLaw) -> str:
     assert law.least is not None
     cells, number = count_of(f"{law.cells:,}", "cell"), format_three(float(law.least))
-    return f"The least variance of a cell given those before it decides kappa: {number}, in {cells} of a block of {law.size:,}."
+    least = f"The least variance of a cell given those before it decides kappa: {number}, in {cells} of a block of {law.size:,}."
+    groups = " The last cells of each line of this block are kept or drawn again as a group; kappa is smaller for that."
+    return least + (groups if law.in_groups else "")
 
 
 def _wider(law: GaussianLaw) -> list[str]:
@@ -74,8 +77,9 @@ def price_sentences(guarantee: Guarantee) -> list[str]:
     law = guarantee.law
     if law is None or law.name == "lattice":
         return []
+    final = "Each cell, or each group of cells," if law.in_groups else "Each cell"
     return [
-        f"Each cell is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
+        f"{final} is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
         f"{_up(law.kappa)}.",
         _decider(law),
     ]
