@@ -2,7 +2,8 @@
 
     kept          no move changes the sum: there is no error; under every mechanism
     lattice sum   Gaussian noise: a discrete Gaussian up to known factors, or the sub-Gaussian bound where that is smaller [theory T140]
-    near lattice law  the sequential law: the same at a level that is higher by the distance of the two, or its own tail bound [theory R22]
+    near lattice law  the sequential law: the same at a level that is higher by the distance of the two
+    sub-Gaussian  the sequential law far from it: its own tail bound [theory R22], where draws would hardly give a narrower interval
     convolution   Laplace noise on free cells and cells under one kept total, narrow Gaussian noise there [theory T142]; single cells
                   under rounded projection
     simulated     all else: draws of the public law, and a probability that they mislead [theory T112]
@@ -14,29 +15,25 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import json
-import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.accuracy.cell_laws import cell_probabilities
 from holdfast.accuracy.convolved import UNBOUNDED, Convolved, cell_of, convolve
+from holdfast.accuracy.error_draws import Part, draw_errors
 from holdfast.accuracy.kept_sums import KeptSums
 from holdfast.accuracy.lattice_sums import LatticeSum, flatness, flatness_of, log_theta
 from holdfast.accuracy.queries import LARGEST_COEFFICIENT
 from holdfast.accuracy.sequential import lattice_law, sequential_steps, tail_of
 from holdfast.accuracy.short_moves import covers, form_variance, short_moves, units_s_squared
-from holdfast.chains.sampler import ChainSampler
-from holdfast.channels.covariance import public_draws
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter, RequestTooLarge
 from holdfast.lattices.shapes import Free, Grid, Levels, Shape
@@ -45,16 +42,11 @@ from holdfast.laws.level_gaussian import LevelVariances
 from holdfast.samplers.choice import duration
 from holdfast.samplers.protocol import cell_draws
 from holdfast.samplers.steps import Steps, together
-from holdfast.wording.intervals import BY_CHAIN, NO_LAW, ONLY_KEPT
-from holdfast.wording.samplers import long_interval_sentence
-
-logger = logging.getLogger(__name__)
+from holdfast.wording.intervals import BY_CHAIN, NO_LAW, NOT_PROVED, ONLY_KEPT
 
 Ints = NDArray[np.int64]
 Method = Literal["kept", "lattice sum", "near lattice law", "sub-Gaussian", "convolution", "simulated"]
-Ask = Literal["auto", "simulated"]
-Part = tuple[Shape, Ints, Ints]
-"""A block: its shape, its cells, and the coefficients of its cells, one row a query."""
+Ask = Literal["auto", "proved", "simulated"]
 
 DRAWS, LEAST_DRAWS = 20_000, 1_000
 """Draws for an interval; fewer, and wider intervals, where they would take more than USUAL_CELLS."""
@@ -62,11 +54,10 @@ DOUBT = 1e-6
 """Probability, over the draws, that a simulated interval covers the truth less often than its level says ([theory T112])."""
 USUAL_CELLS, MOST_CELLS = 4 * 10**8, 10**9
 """Cell draws for one interval, and those at most: about 20 seconds, and a minute."""
-WORTH_KEEPING, MOST_KEPT = 2 * 10**7, 2**25
-"""Draws of a block that took so many cell draws, a second, are kept for the next query: so many numbers of a drawing at most."""
+WIDER = 1.1
+"""A proved interval is taken without draws where it is at most so many times as wide as one from draws is expected to be."""
 QUICK_WORK, BLOCK_WORK = 2**24, 2_000
 """Cells of blocks and points of transforms that the sums of a page may take, about a second; and what a block takes beside its cells."""
-LARGEST = 2**53
 PLAIN = Gaussian(Fraction(1))
 """For questions to a lattice that no law decides."""
 NEAR = 1e-3
@@ -142,11 +133,42 @@ class ConvolvedSum:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedSum:
-    errors: Ints
-    """Sizes of independent draws of the error, sorted."""
+    """Nothing is drawn before a reach needs it.
+
+    count:   how many draws; 0 where they would take too long. draw: makes them. bound: proved for the same sum; None where nothing is.
+    spread:  the standard deviation of the continuous law.
+    """
+
+    count: int
+    draw: Callable[[], Ints]
+    bound: NearSum | None = None
+    spread: float = 0.0
+
+    @cached_property
+    def errors(self) -> Ints:
+        """Sizes of independent draws of the error, sorted."""
+        return np.sort(np.abs(self.draw()))
 
     def reach(self, alpha: float) -> Reach:
-        return Reach(int(self.errors[rank(1 - alpha, len(self.errors)) - 1]), "simulated", None, DOUBT)
+        return self.without_draws(alpha) or Reach(int(self.errors[rank(1 - alpha, self.count) - 1]), "simulated", None, DOUBT)
+
+    def without_draws(self, alpha: float, sums: int = 1) -> Reach | None:
+        """The proved reach for one of so many sums that hold together, unless draws are expected to give a much smaller one. What is
+        decided depends on no draw.
+        """
+        from scipy.special import ndtri
+
+        if self.bound is None:
+            return None
+        found = self.bound.reach(alpha / sums)
+        try:
+            share = rank(1 - alpha, self.count) / self.count if self.count else 1.0
+        except InvalidParameter:
+            return found  # a level too near 1 for draws
+        if share == 1:
+            return found
+        expected = math.ceil(-float(ndtri((1 - share) / (2 * sums))) * self.spread - 0.5)
+        return found if found.reach <= WIDER * expected else None
 
 
 def rank(level: float, draws: int) -> int:
@@ -159,10 +181,6 @@ def rank(level: float, draws: int) -> int:
         most = math.floor(1000 * DOUBT ** (1 / draws)) / 1000
         raise InvalidParameter(f"A level of {level} is too near 1 for {draws:,} draws of the law. Ask for {most} or less.", field="level")
     return int(enough[0])
-
-
-_kept: WeakKeyDictionary[Drawing, dict[tuple[str | int, ...], Ints]] = WeakKeyDictionary()
-"""Costly draws of blocks, which are the same for every query, as long as the drawing lives."""
 
 
 class BlockIndex:
@@ -190,8 +208,10 @@ class ErrorLaws:
     """
 
     def __init__(self, drawing: Drawing, ask: Ask = "auto") -> None:
-        if ask not in ("auto", "simulated"):
-            raise InvalidParameter("method is 'auto', or 'simulated' for draws of the public law.", field="method")
+        if ask not in get_args(Ask):
+            raise InvalidParameter(
+                "method is 'auto', 'proved' for ends without draws, or 'simulated' for draws of the public law.", field="method"
+            )
         self.drawing, self.ask = drawing, ask
         self.target = lattice_law(drawing.channel.target)
         self._known: dict[object, ErrorLaw] = {}
@@ -275,13 +295,21 @@ class ErrorLaws:
         return self._known[key]
 
     def _simulate(self, parts: Sequence[Part]) -> ErrorLaw:
-        """From draws; where these would take too long, from the tail bound of the sequential law, if it draws these blocks."""
+        """From draws, or from the tail bound of the sequential law where that draws these blocks, and is nearly as good or all there is."""
+        is_bounded = self.distance(parts) > 0 and all(covers(self.target, shape) for shape, _, _ in parts)
+        bound = self.near_sum(parts, None) if is_bounded and self.ask != "simulated" else None
+        if self.ask == "proved":
+            if bound is None:
+                raise InvalidParameter(NOT_PROVED, field="method")
+            return bound
         try:
-            return SimulatedSum(np.sort(np.abs(self.draws(parts)[0])))
+            count = self.draw_count(parts)
         except RequestTooLarge:
-            if self.ask == "simulated" or self.distance(parts) == 0 or not all(covers(self.target, shape) for shape, _, _ in parts):
+            if bound is None:
                 raise
-            return self.near_sum(parts, None)
+            count = 0
+        spread = math.sqrt(self._form_variance(parts)) if bound else 0.0
+        return SimulatedSum(count, lambda: self.draws(parts)[0], bound, spread)
 
     def without_draws(self, cells: Ints) -> ErrorLaw | None:
         """The same law of the plain sum over these cells; None where only draws tell, or where it would take more work than is left of
@@ -398,8 +426,22 @@ class ErrorLaws:
     def _gaussian(self, parts: Sequence[Part]) -> GaussianSum:
         assert isinstance(self.target, Gaussian | LevelGaussian)
         rows, flat = flatness([short_moves(self.target, shape, values) for shape, _, values in parts])
-        variance = math.fsum(form_variance(self.target, shape, values[0]) for shape, _, values in parts)
-        return GaussianSum(LatticeSum(math.gcd(*rows.ravel().tolist()), variance * (1 + 1e-12), flat))
+        return GaussianSum(LatticeSum(math.gcd(*rows.ravel().tolist()), self._form_variance(parts) * (1 + 1e-12), flat))
+
+    def _form_variance(self, parts: Sequence[Part], row: int = 0) -> float:
+        """The variance of a query in the continuous law."""
+        assert isinstance(self.target, Gaussian | LevelGaussian)
+        return math.fsum(form_variance(self.target, shape, values[row]) for shape, _, values in parts)
+
+    def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
+        """Draws of the errors of queries, one row a query. Long work is announced."""
+        return draw_errors(self.drawing, parts, label, count or self.draw_count(parts))
+
+    def spreads(self, parts: Sequence[Part]) -> NDArray[np.float64] | None:
+        """The standard deviations of queries in the continuous law; None where there is none."""
+        if not isinstance(self.target, Gaussian | LevelGaussian) or not all(covers(self.target, shape) for shape, _, _ in parts):
+            return None
+        return np.sqrt([self._form_variance(parts, row) for row in range(len(parts[0][2]) if parts else 0)])
 
     def of_margin(self, numbers: Ints) -> list[ErrorLaw] | None:
         """The laws of the sums over the cells of each number, 0, 1, ...: all at once, where levels are weighed and every sum is one of
@@ -408,7 +450,7 @@ class ErrorLaws:
         Guarantees:  the flatness is that of every such sum, or less: any move may be one that is subtracted, so that its length is at most
                      twice that of the longer ([theory T140]). Variances are rounded up to ten bits.
         """
-        if not isinstance(self.target, LevelGaussian) or self.ask != "auto" or not self.has_law:
+        if not isinstance(self.target, LevelGaussian) or self.ask == "simulated" or not self.has_law:
             return None
         steps = self._steps([(shape, cells, cells[None]) for shape, cells in self._homes[2]])
         if steps.total_variation > NEAR:
@@ -447,44 +489,6 @@ class ErrorLaws:
         """Cell draws of one draw of a block, or of all its free cells."""
         shape, own, _ = part
         return max(own.size, cell_draws(self.drawing.choice(shape).noise) * (own.size if shape.is_free else 1))
-
-    def draws(self, parts: Sequence[Part], label: str = "interval", count: int = 0) -> Ints:
-        """Draws of the errors of queries, one row a query, from a public key. Long work is announced."""
-        count = count or self.draw_count(parts)
-        new = [part for part in parts if (*self._names(part[0], part[1], label), count) not in self._draw_cache]
-        if told := long_interval_sentence(count, count * sum(map(self._cost, new))):
-            logger.info(told)
-        queries = len(parts[0][2]) if parts else 1
-        out = np.zeros((queries, count), dtype=np.float64)
-        for shape, own, values in parts:
-            blocks, rows = (own[:, None], values.T[:, :, None]) if shape.is_free else (own[None], values[None])
-            for cells, row in zip(blocks, rows, strict=True):
-                out += row.astype(np.float64) @ self._block_draws(shape, cells, label, count).astype(np.float64).T
-        if np.abs(out).max(initial=0.0) >= LARGEST:
-            raise RequestTooLarge(
-                "The error of this query leaves the whole numbers of doubles. Ask about fewer cells, or smaller coefficients."
-            )
-        return out.astype(np.int64)
-
-    @property
-    def _draw_cache(self) -> dict[tuple[str | int, ...], Ints]:
-        return _kept.setdefault(self.drawing, {})
-
-    def _names(self, shape: Shape, cells: Ints, label: str) -> tuple[str, ...]:
-        return label, json.dumps(self.target.fields), json.dumps(shape.fields), str(int(cells[0]))
-
-    def _block_draws(self, shape: Shape, cells: Ints, label: str, count: int) -> Ints:
-        """Draws of one block: those of an earlier query, where they were kept."""
-        sampler, names = self.drawing.choice(shape).noise, self._names(shape, cells, label)
-        assert not isinstance(sampler, ChainSampler)
-        if (*names, count) in self._draw_cache:
-            return self._draw_cache[*names, count]
-        made = public_draws(sampler, names, count)
-        if count * cell_draws(sampler) >= WORTH_KEEPING and made.size <= MOST_KEPT:
-            while sum(one.size for one in self._draw_cache.values()) + made.size > MOST_KEPT:
-                del self._draw_cache[next(iter(self._draw_cache))]  # the oldest
-            self._draw_cache[*names, count] = made
-        return made
 
 
 def _class_of_sum(shape: Shape, places: Ints, coefficients: Ints) -> tuple[Any, ...] | None:

@@ -19,13 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.accuracy.error_laws import DOUBT, ErrorLaws, Method, Part, Reach, rank
+from holdfast.accuracy.error_draws import Part
+from holdfast.accuracy.error_laws import DOUBT, ErrorLaws, Method, Reach, rank
 from holdfast.accuracy.interval import End, Interval, check_nonnegative, rounding_room
 from holdfast.accuracy.lattice_sums import flatness
 from holdfast.accuracy.short_moves import GaussianTarget, covers, form_variance, short_moves
 from holdfast.channels.drawing import Drawing
 from holdfast.errors import InvalidParameter
 from holdfast.laws import Gaussian, LevelGaussian
+from holdfast.wording.intervals import NOT_PROVED
 
 Ints = NDArray[np.int64]
 
@@ -98,11 +100,13 @@ def _fieller(laws: ErrorLaws, above: Ints, below: Ints, A: int, B: int, alpha: f
     A, B = sign * A, sign * B
     target = laws.target
     distance = laws.distance(parts)
-    known = laws.ask == "auto" and 2 * distance <= alpha and all(covers(target, shape) for shape, _, _ in parts)
+    known = laws.ask != "simulated" and 2 * distance <= alpha and all(covers(target, shape) for shape, _, _ in parts)
     if known and isinstance(target, Gaussian | LevelGaussian):
         reach, method = gaussian_reach(target, parts, alpha - distance)
         method = "near lattice law" if distance else method
         return Found(*_ends(reach, A, B), method, None)
+    if laws.ask == "proved":
+        raise InvalidParameter(NOT_PROVED, field="method")
     errors = laws.draws(parts)
     r = rank(1 - alpha, errors.shape[1])
     a, b = errors.astype(np.float64)

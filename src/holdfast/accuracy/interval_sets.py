@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, Reach, SimulatedSum, rank
+from holdfast.accuracy.error_laws import DOUBT, DRAWS, Ask, ErrorLaw, ErrorLaws, KeptSum, Reach, SimulatedSum, rank
 from holdfast.accuracy.interval import Interval, Sum, around, check_level, check_nonnegative
 from holdfast.accuracy.interval_ratio import ratio_interval
 from holdfast.accuracy.queries import Query, coefficients, margin_cells, margin_labels, query_label, query_name
@@ -236,11 +236,11 @@ def _margin(numbers: Ints, counts: Ints, laws: ErrorLaws, inside: Ints) -> list[
 
 
 def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], alpha: float) -> tuple[list[Reach], Joint]:
-    if any(isinstance(law, SimulatedSum) for law in each):
+    moving = max(sum(not isinstance(law, KeptSum) for law in each), 1)
+    if any(isinstance(law, SimulatedSum) and law.without_draws(alpha, moving) is None for law in each):
         return _simulate_reaches(laws, sums, each, alpha), "simulated"
-    moving = max(sum(law.reach(0.5).method != "kept" for law in each), 1)
     try:
-        return [law.reach(alpha / moving) for law in each], "union bound"
+        return [_reach_of(law, alpha, moving) for law in each], "union bound"
     except InvalidParameter:
         if moving == 1:
             raise
@@ -251,6 +251,12 @@ def _together(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[ErrorLaw], al
     )
 
 
+def _reach_of(law: ErrorLaw, alpha: float, moving: int) -> Reach:
+    """For one of so many sums together, by the union bound."""
+    known = law.without_draws(alpha, moving) if isinstance(law, SimulatedSum) else None
+    return known or law.reach(alpha / moving)
+
+
 def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[ErrorLaw]:
     """The law of each sum; refused at the first one, where they are too many to be simulated together."""
     out = []
@@ -258,7 +264,7 @@ def _laws(laws: ErrorLaws, sums: Sequence[Sum], simultaneous: bool) -> list[Erro
         for cells, row, _ in sums:
             out.append(laws.of(cells, row))
             tell(len(out), len(sums))
-            if simultaneous and isinstance(out[-1], SimulatedSum) and len(sums) * DRAWS > MOST_JOINT:
+            if simultaneous and isinstance(out[-1], SimulatedSum) and out[-1].count and len(sums) * DRAWS > MOST_JOINT:
                 raise RequestTooLarge(
                     f"{len(sums):,} sums are too many to be simulated together: {MOST_JOINT // DRAWS:,} at most. Ask for fewer, or for "
                     "each by itself with simultaneous=False."
@@ -273,10 +279,12 @@ def _simulate_reaches(laws: ErrorLaws, sums: Sequence[Sum], each: Sequence[Error
     for number, (own, row, _) in enumerate(sums):
         rows[number, np.searchsorted(cells, own)] = row
     parts = laws.parts(cells, rows)
-    count = min(SCALE_DRAWS, laws.draw_count(parts))
-    scales = np.sqrt((laws.draws(parts, "scale of intervals", count).astype(np.float64) ** 2).mean(axis=1))
+    scales = laws.spreads(parts)
+    if scales is None:
+        count = min(SCALE_DRAWS, laws.draw_count(parts))
+        scales = np.sqrt((laws.draws(parts, "scale of intervals", count).astype(np.float64) ** 2).mean(axis=1))
     errors = np.abs(laws.draws(parts))
-    moving = np.array([law.reach(0.5).method != "kept" for law in each])
+    moving = np.array([not isinstance(law, KeptSum) for law in each])
     largest = (errors[moving] / np.maximum(scales[moving], 0.5)[:, None]).max(axis=0, initial=0.0)
     r = rank(1 - alpha, errors.shape[1])
     factor = float(np.partition(largest, r - 1)[r - 1]) * (1 + 1e-12)

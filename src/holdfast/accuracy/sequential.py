@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.accuracy.short_moves import form_variance
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import Gaussian, LevelGaussian, Sequential, Target
-from holdfast.samplers.protocol import Ints
+from holdfast.samplers.protocol import Ints, Reordered
 from holdfast.samplers.steps import Steps
 from holdfast.samplers.table import choose, steps_of
 
@@ -35,10 +35,13 @@ def tail_of(target: Target, shape: Shape, values: Ints) -> tuple[float, float]:
     assert isinstance(of, Gaussian | LevelGaussian)
     variance = form_variance(of, shape, values)
     shift, proxy = steps.shift(variance), variance * (1 + float(steps.kappa)) * (1 + 1e-12)
-    if steps.least is None or not isinstance(of, Gaussian) or shape.size > MOST_CELLS:
+    if steps.least is None or shape.size > MOST_CELLS:
         return shift, proxy
-    sampler = choose(shape, target).noise
+    sampler, form = choose(shape, target).noise, values[None].astype(float)
+    covariances = of.form(shape).covariances(form)[0] if isinstance(of, LevelGaussian) else float(of.sigma_squared) * shape.project(form)[0]
+    if isinstance(sampler, Reordered):
+        covariances, sampler = sampler.restore(covariances), sampler.beneath
     if not isinstance(sampler, SequenceGaussian):
         return shift, proxy
-    found, excess = sampler.tail_of(float(of.sigma_squared) * shape.project(values[None].astype(float))[0])
+    found, excess = sampler.tail_of(covariances)
     return min(shift, found + ROUNDED * shift), min(proxy, variance + excess + ROUNDED * proxy)

@@ -406,7 +406,7 @@ def interval(
         bool, typer.Option("--simultaneous/--each", help="All intervals hold at once with this probability, or each for itself.")
     ] = True,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Use the fact that counts cannot be negative.")] = False,
-    method: Annotated[str, typer.Option(help="auto, or simulated: from draws of the law, where more is known too.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto; proved: without draws; or simulated: from draws alone.")] = "auto",
     signer: Signer = None,
     as_json: AsJson = False,
 ) -> None:

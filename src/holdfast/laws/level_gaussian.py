@@ -44,32 +44,39 @@ class LevelVariances:
 
     def of(self, values: Floats) -> Floats:
         """The variance of each row's form: values of shape (n, cells)."""
+        return np.asarray((values * self.covariances(values)).sum(axis=1))
+
+    def covariances(self, values: Floats) -> Floats:
+        """The covariance of each row's form with every cell."""
         table = values.reshape(len(values), self.shape.leaves, *self.shape.lengths)
-        out = np.zeros(len(values))
+        out = np.zeros(table.shape)
         for mask in self._s:
             # The S-component of a form: contrasts along the axes of S, means along the others.
             part = table
             for k in range(len(self.shape.lengths)):
                 means = part.mean(axis=k + 2, keepdims=True)
                 part = part - means if mask >> k & 1 else means
-
-            out += self._tree(mask, part.reshape(len(values), self.shape.leaves, -1))
-        return out
+            over = math.prod(n for k, n in enumerate(self.shape.lengths) if not mask >> k & 1)
+            out += self._tree(mask, part.reshape(len(values), self.shape.leaves, -1)).reshape(part.shape) / over
+        return out.reshape(values.shape)
 
     def _tree(self, mask: int, part: Floats) -> Floats:
-        """Sum over the columns of `part` of the variances of sum_leaf part[:, leaf] m_leaf."""
-        total = np.zeros(len(part))
+        """Covariances of the leaves' margins with sum_leaf part[:, leaf] m_leaf, column after column: a parent's share of its own, and what
+        a child has beside its siblings.
+        """
+        apart = []
         for level in range(self.shape.levels, 0, -1):
             assert self.shape.tree is not None
-            starts = self.shape.tree.starts(level - 1)[:-1]
-            s = self._s[mask][level]
-            sums = np.add.reduceat(s, starts)
-            first = np.add.reduceat(part * s[None, :, None], starts, axis=1)
-            second = np.add.reduceat(part**2 * s[None, :, None], starts, axis=1)
-            safe = np.where(sums > 0, sums, 1.0)[None, :, None]
-            total += (second - first**2 / safe).sum(axis=(1, 2))
-            part = first / safe
-        return np.asarray(total + (part[:, 0] ** 2).sum(axis=1) * self._s[mask][0][0])
+            starts, s = self.shape.tree.starts(level - 1), self._s[mask][level]
+            sums, counts = np.add.reduceat(s, starts[:-1]), np.diff(starts)
+            share = np.divide(s, np.repeat(sums, counts), out=np.zeros_like(s), where=np.repeat(sums, counts) > 0)
+            above = np.add.reduceat(part * share[None, :, None], starts[:-1], axis=1)
+            apart.append((counts, share[:, None], s[:, None] * (part - np.repeat(above, counts, axis=1))))
+            part = above
+        found = self._s[mask][0][0] * part
+        for counts, share, own in reversed(apart):
+            found = share * np.repeat(found, counts, axis=1) + own
+        return np.asarray(found)
 
     def units(self, level: int, mask: int) -> Floats:
         """The variance of one number of the margin `mask`, for every unit of a level: all numbers of a unit have the same."""

@@ -389,7 +389,7 @@ class Publication(Frames):
 
         Given:  query: a cell's number, codes such as {"state": "17"} for the sum of all cells with them, a condition such as "age >= 18",
                 or whole numbers, one for each cell. `minus`, `over`, `percent_of`: another query, for a difference, a ratio, a percentage.
-                `nonnegative` uses that counts are not below 0. method="simulated" takes draws of the law where more is known.
+                `nonnegative` uses that counts are not below 0. method="proved" takes no draws; "simulated" takes draws where more is known.
                 Noise that sees no data, drawn exactly; sums that the kept totals give are exact under every mechanism.
         """
         return interval_of(

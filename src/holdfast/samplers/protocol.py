@@ -140,12 +140,12 @@ class _Beneath:
     """A sampler made from the one beneath: its name, its cells, its tries, its steps."""
 
     def __init__(self, beneath: BlockSampler) -> None:
-        self._beneath = beneath
+        self.beneath = beneath
         self.name, self.cells, self.expected_tries = beneath.name, beneath.cells, beneath.expected_tries
 
     @property
     def steps(self) -> Steps:
-        return steps_beneath(self._beneath)
+        return steps_beneath(self.beneath)
 
 
 class Signed(_Beneath):
@@ -159,7 +159,7 @@ class Signed(_Beneath):
         self._signs = signs
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
-        return self._beneath.draw(n, words) * self._signs
+        return self.beneath.draw(n, words) * self._signs
 
 
 class Reordered(_Beneath):
@@ -170,8 +170,12 @@ class Reordered(_Beneath):
         self._place_of = place_of
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
-        runs = self._beneath.draw(n, words).reshape(-1, len(self._place_of))
+        runs = self.beneath.draw(n, words).reshape(-1, len(self._place_of))
         return np.take(runs, self._place_of, axis=1).reshape(n, self.cells)
+
+    def restore(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One value for each cell, in the order of the sampler beneath."""
+        return values.reshape(-1, len(self._place_of))[:, np.argsort(self._place_of)].ravel()
 
 
 class Mirrored(_Beneath):
@@ -189,7 +193,7 @@ class Mirrored(_Beneath):
 
     def draw(self, n: int, words: Words) -> NDArray[np.int64]:
         """n independent draws, shape (n, cells), cells in C order."""
-        out = self._beneath.draw(n, words).reshape(n, *(1 if length == 2 else length for length in self._shape))
+        out = self.beneath.draw(n, words).reshape(n, *(1 if length == 2 else length for length in self._shape))
         for axis, length in enumerate(self._shape, 1):
             if length == 2:
                 out = np.concatenate([out, -out], axis=axis)
@@ -200,7 +204,7 @@ class Added(_Beneath):
     """Publishes counts + noise: for blocks without bounds beside others that have some."""
 
     def publish(self, counts: Ints, cell_keys: CellKeySums | None, words: Words) -> Ints:
-        return counts + self._beneath.draw(len(counts), words)
+        return counts + self.beneath.draw(len(counts), words)
 
 
 @dataclass(frozen=True)

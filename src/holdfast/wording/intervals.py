@@ -29,6 +29,7 @@ NO_LAW = (
 ONLY_KEPT = (
     "This release publishes kept totals only, and they do not give this sum. Ask for a kept total, or for sums and differences of them."
 )
+NOT_PROVED = "No bound is proved for this sum or ratio of this noise. Leave method out, or ask for method 'simulated'."
 BY_CHAIN = (
     "The noise was drawn by a Markov chain, whose draws depend on one another: no interval is proved for it, but for sums that the kept "
     "totals give. Ask for one of these."

@@ -7,7 +7,7 @@ from holdfast.display import count_of
 from holdfast.exact.formatting import format_exact, format_short
 from holdfast.privacy.estimated import added_delta
 from holdfast.privacy.guarantee import ChainFacts, Guarantee
-from holdfast.samplers.choice import Compared, Reason, duration
+from holdfast.samplers.choice import CELL_SECONDS, Compared, Reason, duration
 
 _REASONS = {
     Reason.NO_TOTAL: "under no kept total",
@@ -93,8 +93,6 @@ def long_draw_sentence(cell_draws: float) -> str | None:
     return f"Drawing takes {duration(cell_draws)} on average, by the number of tries that is expected."
 
 
-def long_interval_sentence(count: int, cell_draws: float) -> str | None:
-    """The same before an interval from draws; `cell_draws`: of all of them."""
-    if cell_draws < LONG_DRAW:
-        return None
-    return f"The interval needs {count:,} draws of this noise: {duration(cell_draws)}."
+def long_interval_sentence(count: int, seconds: float) -> str:
+    """What is said of an interval from draws, when the first of them are made; `seconds`: for all of them."""
+    return f"Intervals need {count:,} draws of this noise: {duration(seconds / CELL_SECONDS)}."
