@@ -173,6 +173,12 @@ def find_separator(path: Path, label: str, default: str) -> str:
         lines = list(islice(io.StringIO(text, newline=""), 10 * _LINES))
         if len(text) == _CHUNK and len(lines) > 1 and len(lines) < 10 * _LINES:
             lines.pop()  # cut off
+    if "\0" in text:
+        raise UnreadableInput(
+            f"{label[:1].upper()}{label[1:]} holds NUL bytes: it is no text file, or UTF-16 without the mark at its beginning. Give the "
+            'file the ending of its kind, such as .xlsx; for UTF-16 write encoding = "utf-16-le".',
+            field="encoding",
+        )
     found = {separator: _fields(lines, separator) for separator in SEPARATORS}
     fitting = [separator for separator, fields in found.items() if fields is not None and len(set(fields)) == 1]
     if fitting == [default]:
