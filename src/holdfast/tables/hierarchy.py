@@ -99,8 +99,7 @@ class Hierarchy:
         for code in given:
             if len(code) < lengths[-1]:
                 raise InvalidHierarchy(
-                    f"Code {code!r} has {len(code)} characters, fewer than the prefix length {lengths[-1]}. "
-                    "Give shorter lengths."
+                    f"Code {code!r} has {len(code)} characters, fewer than the prefix length {lengths[-1]}. Give shorter lengths."
                 )
             chain = [code[:length] for length in lengths] + ([code] if len(code) > lengths[-1] else [])
             for parent, child in zip([None, *chain], chain, strict=False):
