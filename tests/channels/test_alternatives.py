@@ -165,5 +165,5 @@ def test_an_l2_refusal_says_what_it_is_about() -> None:
     assert "up to 600 free dimensions; this lattice has 841." in message
     whole = hf.lattice(hf.Universe.product({"a": [str(i) for i in range(3000)]}), [])
     message = refusal(hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), whole)
-    assert message.startswith("The table of 3000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
+    assert message.startswith("The table of 3,000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
     assert Fraction(1, 4) in [other.epsilon for other in named(message) if isinstance(other, hf.GeneralizedLaplace)]

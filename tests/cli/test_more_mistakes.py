@@ -78,8 +78,8 @@ def test_a_code_tree_that_begins_below_the_top(work: Path, run: Callable[..., Ra
     ("name", "content", "said"),
     [
         ("t.csv", ROWS.encode("utf-16-le"), 'for UTF-16 write encoding = "utf-16-le"'),
-        ("t.csv", b"PK\x03\x04" + bytes(range(256)) * 4, "'t.csv' holds NUL bytes: it is no text file"),
-        ("t.parquet", ROWS.encode(), "'t.parquet' is no Parquet file."),
+        ("t.csv", b"PK\x03\x04" + bytes(range(256)) * 4, "'t.csv' has NUL bytes in its first line"),
+        ("t.parquet", ROWS.encode(), "'t.parquet' is not a Parquet file."),
     ],
 )
 def test_a_file_of_another_kind(work: Path, run: Callable[..., Ran], name: str, content: bytes, said: str) -> None:
@@ -151,7 +151,7 @@ TWO = hf.Universe.product({"a": ["x", "y"]})
         (lambda: hf.Table(TWO, np.array([1, 2, 3])), "Got int64 with the shape (3,)."),
         (lambda: hf.Table(TWO, np.array([1.0, 2.0])), "Got float64 with the shape (2,)."),
         (lambda: hf.Table(TWO, [1, 2]), "Got list: write np.array(..., dtype=np.int64)."),  # type: ignore[arg-type]
-        (lambda: hf.plan(a_table(), {"margins": ["sex"]}, LAPLACE), "Kept totals come as a list"),  # type: ignore[arg-type]
+        (lambda: hf.plan(a_table(), {"margins": ["sex"]}, LAPLACE), "Kept totals come as a list"),  # type: ignore[dict-item]
         (lambda: hf.release(a_table(), [], LAPLACE, release_id="a", ledger="l.sqlite"), "hf.privacy.Ledger.open(path)"),  # type: ignore[call-overload]
     ],
 )

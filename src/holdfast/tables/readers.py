@@ -130,7 +130,7 @@ def open_source(
 
 
 def _check_frame(data: Any, label: str) -> None:
-    """Refuse what exports a stream and is no table: a single column, or columns of one name, which pandas does not export."""
+    """Refuse what exports a stream but is not a table: a single column, or columns of one name, which pandas does not export."""
     if type(data).__name__ == "Series":
         raise UnreadableInput(f"{_capital(label)} is one column, not a table. In pandas .reset_index() makes a frame of grouped sums.")
     names = [name for name in getattr(data, "columns", ()) if isinstance(name, str)]
@@ -242,7 +242,7 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
         return
     reading.refuse(label, "sheet")
     if not run_guarded(label, lambda: is_parquet(path)):
-        raise UnreadableInput(f"{_capital(label)} is no Parquet file. Write it anew, or give it the ending of its kind, such as .csv.")
+        raise UnreadableInput(f"{_capital(label)} is not a Parquet file. Write it anew, or give it the ending of its kind, such as .csv.")
     yield run_guarded(label, lambda: ParquetSource(label, path))
 
 
@@ -274,8 +274,8 @@ class CsvSource:
             )
         if row is not None and len(row) == len(self.names):
             return (
-                "It was read as one column, and the name in its first line is another. Write the name that is asked for there; between "
-                "columns only commas, semicolons, tabs or bars may stand."
+                "It was read as one column, and the name in its first line is another. Write the name that is asked for there; "
+                "columns are separated by commas, semicolons, tabs or bars."
             )
         return (
             f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing, or "

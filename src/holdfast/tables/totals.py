@@ -66,9 +66,9 @@ def warn_of_spoilt(column: str, codes: Any, *, show: bool = True) -> None:
 
     dates, powers, floats = (codes.filter(pc.match_substring_regex(codes, pattern)) for pattern in (DATE, _SCIENTIFIC, _FLOAT))
     for found, like, why in (
-        (dates if len(dates) < len(codes) else [], "dates", "Spreadsheets make dates of ranges: 10-19 becomes 19-Oct"),
+        (dates if len(dates) < len(codes) else dates[:0], "dates", "Spreadsheets make dates of ranges: 10-19 becomes 19-Oct"),
         (powers, "numbers in powers of ten", "Spreadsheets shorten long numbers: 123456789012 becomes 1.23457E+11"),
-        (floats if len(floats) == len(codes) else [], "decimals", "Programs make decimals of whole numbers: 01001 becomes 1001.0"),
+        (floats if len(floats) == len(codes) else floats[:0], "decimals", "Programs make decimals of whole numbers: 01001 becomes 1001.0"),
     ):
         if len(found):
             shown = f": {list_names(found.to_pylist(), _SHOWN, repr)}" if show else ""

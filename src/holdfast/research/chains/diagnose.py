@@ -369,12 +369,12 @@ class Diagnosis:
 
 def check_page(path: Path) -> None:
     """Refuse a place that could not be written to, before anything is run."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise OutputProblem(f"The page is HTML. Got the name {path.name!r}. Write one that ends in .html.")
     if not path.absolute().parent.is_dir():
         raise OutputProblem(f"The folder that should hold {path.name!r} does not exist. Create it first.")
     if os.path.lexists(path):
         raise _exists(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise OutputProblem(f"The page is HTML. Got the name {path.name!r}. Write one that ends in .html.")
 
 
 def _exists(path: Path) -> OutputExists:
