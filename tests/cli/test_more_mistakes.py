@@ -119,6 +119,7 @@ def test_codes_that_a_program_spoilt(codes: list[str], said: str | None, recwarn
         (("diagnose", "run.toml", "-o", "page.pdf"), "The page is HTML. Got the name 'page.pdf'. Write one that ends in .html."),
         (("ledger", "void", "r1"), "Missing argument 'release_id'. It takes dataset, then release_id."),
         (("ledger", "verify", "nofolder"), "There is no file or folder 'nofolder'."),
+        (("synth", "s.csv", "--by", "gender"), "Got 'gender'. Write each once, as it is here."),
         (("completion",), "Choose from: bash, zsh, fish."),
         (("completion", "powershell"), "Invalid value for 'shell': 'powershell' is not one of"),
         (("plan", "run.toml", "--ledger", "no.sqlite"), "make one: holdfast ledger create"),
