@@ -252,6 +252,8 @@ class NoExactSampler(HoldfastError):
 
     code = "no-exact-sampler"
     exit_code = 8
+    alone: str | None = None
+    """Why it is refused, without the mechanisms that would do: for a comparison, which shows these itself."""
 
 
 class ChainProblem(HoldfastError):

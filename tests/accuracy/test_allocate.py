@@ -282,7 +282,7 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
         (["countie=5"], "Did you mean 'county'?"),
         (
             ["county,sex=5"],
-            "Did you mean 'county'? Known: 'state', 'county', 'sex', 'total'; several columns are a tuple, or --target a:b/=5.",
+            "Did you mean 'county'? Known: 'state', 'county', 'sex', 'total'; several columns are a tuple, with --target a:b/=5.",
         ),
     ],
 )

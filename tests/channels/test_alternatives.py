@@ -36,7 +36,8 @@ def named(message: str) -> list[Any]:
     found = re.search(r"Drawn exactly here, as was tried: (.*?)\.(?: |$)(?![0-9])", message)
     if found is None:
         return []
-    return [MADE[key](part.split(" = ")[-1].split(" ")[0]) for part in found[1].split("; ") for key in MADE if part.startswith(key)]
+    parts = found[1].split("; ")
+    return [MADE[key](part.split(" = ")[-1].split(" ")[0].strip('"')) for part in parts for key in MADE if part.startswith(key)]
 
 
 def refusal(mechanism: Any, lattice: Lattice) -> str:
@@ -86,7 +87,7 @@ class TestNamesOnlyWhatWorksHere:
     def test_the_variance_of_rounded_projection_stands_beside_it(self, lattice: Lattice) -> None:
         """It is another law. On 20 x 20 it is 28.9: (2 a / (1 - a)^2) (1 - 1/20)^2, a = exp(-1/4), and 1/6 for the rounding."""
         message = advice(hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(Facts(lattice)))
-        beside = re.search(r"with epsilon = 0\.25 per unit of l1 distance, variance of a cell (at most )?([0-9.]+) ", message)
+        beside = re.search(r'with epsilon = "0\.25" per unit of l1 distance, variance of a cell (at most )?([0-9.]+) ', message)
         assert beside is not None
         largest = hf.RoundedProjection(epsilon="1/4", per="distance").law(lattice).covariance().diagonal().max()
         assert float(beside[2]) == pytest.approx(largest, rel=0.005)
@@ -125,7 +126,7 @@ class TestNamesOnlyWhatWorksHere:
         said = advice(hf.GeneralizedLaplace(epsilon="1/4", per="distance").channel(Facts(lattice)))
         assert named(said) == []
         assert said.startswith(f"{NOT_TRIED} mechanism = ")
-        assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = 0.25 per unit of l1 distance.' in said
+        assert 'mechanism = "rounded-projection" (RoundedProjection) with epsilon = "0.25" per unit of l1 distance.' in said
         assert "suppression" in said
         assert CHAIN not in said
 
@@ -164,5 +165,5 @@ def test_an_l2_refusal_says_what_it_is_about() -> None:
     assert "up to 600 free dimensions; this lattice has 841." in message
     whole = hf.lattice(hf.Universe.product({"a": [str(i) for i in range(3000)]}), [])
     message = refusal(hf.GeneralizedLaplace(epsilon="1/4", norm="l2", per="distance"), whole)
-    assert message.startswith("The table of 3000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
+    assert message.startswith("The table of 3,000 cells, taken whole, would need more than 1e+20 tries for one exact Laplace draw in l2, ")
     assert Fraction(1, 4) in [other.epsilon for other in named(message) if isinstance(other, hf.GeneralizedLaplace)]

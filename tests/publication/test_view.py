@@ -350,8 +350,8 @@ class TestWhatIsRefused:
             self.RELEASE.view(base=5)
         assert str(caught.value) == (
             "Kept totals stay exact, and sums of multiples of 5 are multiples of 5; but 44 (town=a), 44 (town=b), 44 (town=c) and 3 more "
-            "are no multiples of 5. What can be done: take base=1, which always fits; or round what you print of the view and say that "
-            "it does not add up; or keep other totals in the next release."
+            "are no multiples of 5. What can be done: take a base of 1, which always fits; or round what you print of the view and say "
+            "that it does not add up; or keep other totals in the next release."
         )
         assert caught.value.field == "base"
         release = hf.release(hf.Table(SMALL, 3 * TRUTH), [hf.total()], LAPLACE, key=hf.NoiseKey.for_tests("refused"))

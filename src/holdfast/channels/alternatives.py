@@ -16,7 +16,7 @@ from holdfast.chains.kernels import DECAYS, USUAL_KERNEL, kernel_for
 from holdfast.channels.channel import EXACT_ONLY, Channel
 from holdfast.channels.covariance import of_shape
 from holdfast.errors import HoldfastError
-from holdfast.exact.formatting import format_exact, round_figure
+from holdfast.exact.formatting import format_amount, round_figure
 from holdfast.lattices.norms import L1
 from holdfast.lattices.shapes import Shape
 from holdfast.laws import ConditionalGaussian, ConditionalLaplace, Gaussian, L1Laplace, L2Laplace, Rounded, Target
@@ -128,8 +128,9 @@ def _for_laplace(target: L1Laplace) -> list[list[Proposal]]:
 
 
 def _for_l2_laplace(target: L2Laplace) -> list[list[Proposal]]:
-    text = f'norm = "l1" with epsilon = {format_exact(target.epsilon)} per unit of l1 distance'
-    return [[(text, L1Laplace(target.epsilon))], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
+    text, epsilon = _written(target.epsilon, up=False)
+    l1 = (f'norm = "l1" with epsilon = {text} per unit of l1 distance', L1Laplace(epsilon))
+    return [[l1], [_propose_gaussian(2 / target.epsilon**2)], [_propose_rounded(target.epsilon)]]
 
 
 def _for_rounded(target: Rounded) -> list[list[Proposal]]:
@@ -137,13 +138,19 @@ def _for_rounded(target: Rounded) -> list[list[Proposal]]:
 
 
 def _propose_gaussian(sigma_squared: Fraction) -> Proposal:
-    text = f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {format_exact(sigma_squared)}'
-    return text, Gaussian(sigma_squared)
+    text, written = _written(sigma_squared, up=True)
+    return f'mechanism = "generalized-gaussian" (GeneralizedGaussian) with sigma_squared = {text}', Gaussian(written)
 
 
 def _propose_rounded(epsilon: Fraction) -> Proposal:
-    text = f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {format_exact(epsilon)} per unit of l1 distance'
-    return text, Rounded(epsilon)
+    text, written = _written(epsilon, up=False)
+    return f'mechanism = "rounded-projection" (RoundedProjection) with epsilon = {text} per unit of l1 distance', Rounded(written)
+
+
+def _written(value: Fraction, *, up: bool) -> tuple[str, Fraction]:
+    """(a short text of the number, the number that it is): rounded up for a variance, down for an epsilon, so that noise only grows."""
+    text = format_amount(value, up=up)
+    return text if "." not in text and "/" not in text else f'"{text}"', Fraction(text)
 
 
 _INSTEAD: dict[type[Target], Callable[..., list[list[Proposal]]]] = {

@@ -187,7 +187,9 @@ def _exact(shape: Shape, channel: Channel) -> Choice | None:
         if channel.request.allow_estimated:
             return None
         misfits = channel.facts.lattice.misfits() if shape.dense_dimension else ""
-        raise NoExactSampler(" ".join(text for text in (str(refusal), misfits, advice(channel)) if text)) from None
+        refused = NoExactSampler(" ".join(text for text in (str(refusal), misfits, advice(channel)) if text))
+        refused.alone = str(refusal)
+        raise refused from None
     reads = channel.target.reads
     if isinstance(choice.sampler, InputSampler) is (reads is Reads.NOTHING):
         raise InvalidParameter(

@@ -52,7 +52,7 @@ class Facts:
         """From what is declared of a table, or from a universe alone."""
         if not isinstance(table, Declarations | Universe):
             raise InvalidParameter(f"A plan needs a Table or a Universe. Got {type(table).__name__}.")
-        if isinstance(keep, str | Constraint) or not isinstance(keep, Iterable):
+        if isinstance(keep, str | Constraint | Mapping) or not isinstance(keep, Iterable):
             own = repr(keep) if isinstance(keep, Constraint) else f"margin({keep if isinstance(keep, str) else 'state'!r})"
             raise InvalidConstraint(f"Kept totals come as a list, such as [{shorten(own)}]. Got {type(keep).__name__}, and no list.")
         constraints = tuple(keep)

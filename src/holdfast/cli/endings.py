@@ -235,6 +235,20 @@ def _end(error: BaseException | None, ending: _Ending, out: StandardStream) -> i
         return AfterPublication.exit_code if ending.is_published else InternalError.exit_code
 
 
+_JARGON = {
+    "Input should be a valid integer, unable to parse string as an integer": "write a whole number in digits, such as 1000",
+    "Input should be a valid number, unable to parse string as a number": "write a number, such as 0.95",
+    "Value error, ": "",
+}
+"""What libraries say of a wrong option, and what is said instead."""
+
+
+def _plain(text: str) -> str:
+    for jargon, plain in _JARGON.items():
+        text = text.replace(jargon, plain)
+    return text
+
+
 def _ending_error(error: BaseException | None, ending: _Ending, out: StandardStream) -> HoldfastError | SystemExit:
     """What to tell about the end."""
     if isinstance(error, SystemExit) and not error.code:  # it was done before a signal could stop it
@@ -256,6 +270,10 @@ def _ending_error(error: BaseException | None, ending: _Ending, out: StandardStr
         if not text or "Usage:" in text:  # a command without arguments: its help was shown
             return SystemExit(WrongUse.exit_code)
         field = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
+        text = _plain(" ".join(text.split()))
+        arguments = [one.name for one in getattr(getattr(context, "command", None), "params", ()) if one.param_type_name == "argument"]
+        if text.startswith("Missing argument") and len(arguments) > 1:
+            text += f". It takes {', then '.join(arguments)}"
         stop = "" if text.endswith("?") else "."
         return WrongUse(f"{text}{stop} See: {path} --help", field=field)
     failed, stands = _fault(error), ending.stands()

@@ -310,6 +310,8 @@ def _read_declarations(cards: list[Path], signer: Path | None) -> list[tuple[str
             if not isinstance(head, str | None):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if not given.exists():
+                raise LedgerProblem(f"There is no file or folder {given.name!r}. Give card.json files or published folders.") from None
             raise LedgerProblem(f"{path.name!r} is not a readable card. Give card.json files or published folders.") from None
         if signer is not None:
             check_signer(path, signer)

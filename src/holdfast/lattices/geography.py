@@ -225,7 +225,8 @@ def _partition(universe: Universe, name: LevelName) -> tuple[tuple[str, ...], In
     known = dict.fromkeys([*universe.columns, *(level for tree in universe.hierarchies.values() for level in tree.levels), TOTAL])
     near = nearest(name, known, "{!r}")
     raise InvalidParameter(
-        f"levels: there is no level {name!r}. {near}Known: {', '.join(map(repr, known))}; several columns are a tuple, or --target a:b/=5."
+        f"levels: there is no level {name!r}. {near}Known: {', '.join(map(repr, known))}; several columns are a tuple, "
+        "with --target a:b/=5."
     )
 
 

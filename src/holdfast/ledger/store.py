@@ -235,7 +235,9 @@ def _file(path: Path, create: bool, read_only: bool) -> tuple[str, Engine]:
         if path.exists():
             raise LedgerProblem(f"The place of {label} is not a file. Give the path of a file.")
         if not create:
-            raise LedgerProblem(f"The file of {label} does not exist. Check the path, or make a new ledger: holdfast ledger grant.")
+            raise LedgerProblem(
+                f"The file of {label} does not exist. Check the path, or make one: holdfast ledger create, in Python create=True."
+            )
         if not path.absolute().parent.is_dir():
             raise LedgerProblem(f"The folder of {label} does not exist. Make it first.")
         _make_file(path, label)

@@ -108,8 +108,9 @@ def exact_number(below: int | None = None, **messages: str) -> Reader:
         except InvalidParameter:
             told = 'must be a decimal or rational number of ordinary length, such as "0.25", "1/4" or "1e-10". '
             point = str(raw).strip().replace(",", ".")
-            comma = f' Write {key.name} = "{point}", with a point.' if re.fullmatch(r"[0-9]+,[0-9]+", str(raw).strip()) else ""
-            raise InvalidKey(key.name, f"{told}Got {GOT}.{comma}") from None
+            is_comma = re.fullmatch(r"[0-9]+,[0-9]+", str(raw).strip())
+            write = f'{key.name} = "{point}", with a point' if is_comma else key.line
+            raise InvalidKey(key.name, f"{told}Got {GOT}. Write {write}.") from None
         missed = outside(value, below)
         if missed is not None:
             raise InvalidKey(key.name, messages.get(missed, _TOO_SMALL).replace("{text}", str(raw).strip()))

@@ -126,7 +126,8 @@ def find_book(ledger: RecordedIn) -> Ledger | NewLedger | None:
     """Return the ledger of a release from Python. The embedded one is that of the working directory, or of HOLDFAST_LEDGER."""
     if (isinstance(ledger, str) and ledger != EMBEDDED) or not isinstance(ledger, str | Ledger | NewLedger | None):
         raise InvalidParameter(
-            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got another value.",
+            "ledger is 'embedded', a ledger that Ledger.open gives, or None for a release that is recorded nowhere. Got "
+            f"{type(ledger).__name__}. For a file write ledger=hf.privacy.Ledger.open(path).",
             field="ledger",
         )
     return find_ledger(None, Path.cwd()) if isinstance(ledger, str) else ledger

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.channels import Facts
 from holdfast.channels.layout import BoundsLayout
 from holdfast.engines.local import run_task
-from holdfast.errors import HoldfastError, InvalidParameter
+from holdfast.errors import HoldfastError, InvalidParameter, NoExactSampler
 from holdfast.exact.compiled import expecting
 from holdfast.invariants.constraints import Constraint
 from holdfast.laws import Reads
@@ -115,7 +115,8 @@ def _rows(facts: Facts, mechanism: Mechanism, promise: str, truth: Ints) -> Iter
     try:
         plan = prepare(facts, mechanism)
     except HoldfastError as refusal:
-        yield replace(row, refused=True, problem=str(refusal))
+        alone = refusal.alone if isinstance(refusal, NoExactSampler) else None
+        yield replace(row, refused=True, problem=alone or str(refusal))
         return
     channel = plan.drawing.channel
     if not channel.target.publishes_cells:

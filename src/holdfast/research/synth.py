@@ -433,7 +433,8 @@ def _checked_level(level: str) -> str:
 def _checked_columns(by: Iterable[str]) -> tuple[str, ...]:
     by = (by,) if isinstance(by, str) else tuple(by)
     if len(set(by)) < len(by) or not _CODES.keys() >= set(by):
-        raise InvalidParameter(f"by must name different columns out of {', '.join(_CODES)}. Got {by!r}. Leave out or rename the others.")
+        got = ", ".join(map(repr, by))
+        raise InvalidParameter(f"by must name different columns out of {', '.join(_CODES)}. Got {got}. Write each once, as it is here.")
     return by
 
 

@@ -95,6 +95,7 @@ OTHER_SPELLINGS = {
     "keep.totals": "total = true, or totals under [table]",
     "release.budget": "epsilon",
     "release.name": "id",
+    "release.bounds": 'lower and upper, of mechanism = "conditional"',
 }
 """Words that people try, too far from the right one for its spelling to tell."""
 
@@ -148,6 +149,16 @@ _ENDLESS_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")
 """A key of a hundred parts: reading takes time by the square of their number."""
 
 
+_ANY_ADVICE = "Put texts in double quotes, lists in brackets; yes is true."
+_TOML_ADVICE = (
+    (r"\ACannot (overwrite|declare|mutate)", "The key or section is there twice: leave one out."),
+    ("[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]", 'The line has curly quotes: write straight ones, ".'),
+    (r"\\", "Write paths with /, or in single quotes."),
+    (r"\AUnclosed array", "A comma between two items, or the bracket at the end, is missing."),
+)
+"""(a pattern found in the reason or in the line; what to do)."""
+
+
 def parse_toml(text: str) -> dict[str, object]:
     """The document, with floats as FloatText."""
     try:
@@ -164,7 +175,8 @@ def parse_toml(text: str) -> dict[str, object]:
     reason = told[: where.start()] if where else told
     line = int(where[1]) if where and where[1] else None
     column = f" at column {where[2]}" if where and where[2] else " at the end of the file" if where else ""
-    advice = "Write paths with /, or in single quotes." if "\\" in reason else "Put texts in double quotes, lists in brackets; yes is true."
+    at = text.split("\n")[line - 1] if line else ""
+    advice = next((told for pattern, told in _TOML_ADVICE if re.search(pattern, f"{reason}\n{at}")), _ANY_ADVICE)
     raise Problem((), f"this is not TOML: {reason[:1].lower()}{reason[1:]}{column}. {advice}", line)
 
 
@@ -226,7 +238,8 @@ def unknown_key(place: Place, known: Sequence[str], sections: Mapping[str, Seque
     homes = [f"[{section}]" for section, keys in sections.items() if word in keys and len(place) == 2]
     advice = f"Did you mean {other}? " if other else nearest(word, known)
     advice = f"It belongs to {' or '.join(homes)}: move it there. " if homes and not other else advice
-    return f"there is no such key. {advice}Keys of {dotted_path(place[:-1])}: {', '.join(known)}."
+    told = "" if other or homes else f"Keys of {dotted_path(place[:-1])}: {', '.join(known)}."
+    return f"there is no such key. {advice}{told}".rstrip()
 
 
 _MUST_BE = {
@@ -254,7 +267,7 @@ def explain(
     first = min(errors, key=lambda error: (error["type"] != "extra_forbidden", line_of(lines, error["loc"]) or 0))
     place, kind, value = tuple(first["loc"]), first["type"], first["input"]
     if kind == "run":
-        return Problem(place, first["ctx"]["text"])
+        return Problem((*place, *first["ctx"]["below"]), first["ctx"]["text"])
     if kind == "extra_forbidden":
         return Problem(place, unknown_key(place, keys_at(place[:-1]), sections))
     if kind == "missing":
@@ -423,8 +436,8 @@ def _key(part: str) -> str:
     return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else '"..."' if _SECRET.search(part) else quote(part)
 
 
-def refuse(text: str) -> NoReturn:
-    """Inside a Pydantic validator: this text is the message."""
+def refuse(text: str, *below: str) -> NoReturn:
+    """Inside a Pydantic validator: this text is the message; `below` are the keys that lead from the field to what is wrong."""
     from pydantic_core import PydanticCustomError
 
-    raise PydanticCustomError("run", "{text}", {"text": text})
+    raise PydanticCustomError("run", "{text}", {"text": text, "below": below})

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.errors import HoldfastError, InvalidParameter, InvalidRun
+from holdfast.errors import HoldfastError, InvalidHierarchy, InvalidParameter, InvalidRun
 from holdfast.invariants.constraints import Constraint
 from holdfast.lattices import lattice
 from holdfast.ledger.disjoint import Disjoint
@@ -37,6 +37,7 @@ from holdfast.runfiles.sections import (
     Document,
     ReleaseSection,
     TableSection,
+    TreeSection,
     keys_at,
     section_keys,
 )
@@ -266,16 +267,21 @@ class Run:
     def _trees(self, codes: Callable[[str], Iterable[str]]) -> dict[str, Hierarchy] | None:
         trees = {}
         for column, said in self._table.hierarchies.items():
-            if said.tree is not None:
-                trees[column] = Hierarchy.from_tree(Path(self._at(said.tree)), levels=said.levels)
-            elif said.parents is not None:
-                trees[column] = Hierarchy.from_parents(self._at(said.parents), code=said.code, parent=said.parent, levels=said.levels)
-            else:
-                assert said.prefixes is not None
-                trees[column] = Hierarchy.from_prefixes(codes(column), said.prefixes, levels=said.levels)
-            if said.shared:
-                trees[column] = trees[column].only(codes(column))
+            try:
+                tree = self._tree(column, said, codes)
+                trees[column] = tree.only(codes(column)) if said.shared else tree
+            except (InvalidHierarchy, InvalidParameter) as error:
+                field = dotted_path(("table", "hierarchies", column))
+                raise type(error)(f"{field}: {error}", field=field) from None
         return trees or None
+
+    def _tree(self, column: str, said: TreeSection, codes: Callable[[str], Iterable[str]]) -> Hierarchy:
+        if said.tree is not None:
+            return Hierarchy.from_tree(Path(self._at(said.tree)), levels=said.levels)
+        if said.parents is not None:
+            return Hierarchy.from_parents(self._at(said.parents), code=said.code, parent=said.parent, levels=said.levels)
+        assert said.prefixes is not None
+        return Hierarchy.from_prefixes(codes(column), said.prefixes, levels=said.levels)
 
 
 def _levels(table: TableSection) -> list[str]:

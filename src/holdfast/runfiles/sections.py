@@ -54,7 +54,7 @@ def _date(value: object) -> str:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value.isoformat()
     if not isinstance(value, str) or not is_day(value):
-        refuse(f'must be a day as year-month-day. Got {show_found(value)}. Write date = "2030-04-01".')
+        refuse(f'must be a day of the calendar, as year-month-day. Got {show_found(value)}. Write date = "2030-04-01".')
     return value
 
 
@@ -178,14 +178,25 @@ def _codes(column: str, codes: object) -> list[str] | str:
         if not codes.lower().endswith((".csv", ".tsv", ".gz", ".parquet", ".xlsx", ".hrc")):
             refuse(
                 f"column {quote(column)} needs a list of codes, or a file of codes (.csv, .tsv, .parquet, .xlsx or .hrc). "
-                f"Got {show_found(codes)}."
+                f"Got {show_found(codes)}. Write {quote(column)} = {_as_texts([codes])}.",
+                column,
             )
         return codes
     if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
         refuse(
-            f'column {quote(column)} needs a list of codes, each a text. Got {_show_mixed(codes)}. Write {quote(column)} = ["01", "02"].'
+            f"column {quote(column)} needs a list of codes, each a text. Got {_show_mixed(codes)}. "
+            f"Write {quote(column)} = {_as_texts(codes)}.",
+            column,
         )
     return codes
+
+
+def _as_texts(codes: object) -> str:
+    """The list as it is to be written: its whole numbers as texts, as far as a line holds them; else an example."""
+    if not isinstance(codes, list) or not codes or not all(type(code) is int for code in codes):
+        return '["01", "02"]'
+    shown = [quote(str(code)) for code in codes[:4]] + ["..."] * (len(codes) > 4)
+    return f"[{', '.join(shown)}]"
 
 
 def _totals(value: object) -> dict[str, list[str]]:

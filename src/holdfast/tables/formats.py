@@ -258,7 +258,8 @@ def table_format(target: Path) -> Format:
     chosen = FORMATS.get(suffix.removeprefix("."))
     if chosen is None:
         known = " or ".join(sorted(made.suffix for made in FORMATS.values()))
-        raise InvalidParameter(f"A table is saved as {known}. Got a name that ends in {suffix!r}.")
+        got = f"a name that ends in {suffix!r}" if suffix else "a name without an ending"
+        raise InvalidParameter(f"A table is saved as {known}. Got {got}.")
     if not target.parent.is_dir():
         raise InvalidParameter(f"The folder for {target.name!r} does not exist. Create it first.")
     return chosen

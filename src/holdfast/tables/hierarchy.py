@@ -72,8 +72,9 @@ class Hierarchy:
             base = min(depth, 1) if base is None else base
             level = depth - base
             if not 0 <= level <= len(path):
+                before = f", after a line at level {len(path) - 1}" if path else ""
                 raise InvalidHierarchy(
-                    f"Line {number} of the code tree is at level {level}, after a line at level {len(path) - 1}. "
+                    f"Line {number} of the code tree is at level {level}{before}. The first line is at the top: no lead, or one. "
                     "A line may go down by one level, or up by any number, but not above the first."
                 )
             del path[level:]
@@ -97,7 +98,9 @@ class Hierarchy:
             raise InvalidHierarchy(f"Code {twice!r} is listed twice. List each leaf once.")
         for code in given:
             if len(code) < lengths[-1]:
-                raise InvalidHierarchy(f"Code {code!r} has {len(code)} characters, fewer than the prefix length {lengths[-1]}.")
+                raise InvalidHierarchy(
+                    f"Code {code!r} has {len(code)} characters, fewer than the prefix length {lengths[-1]}. Give shorter lengths."
+                )
             chain = [code[:length] for length in lengths] + ([code] if len(code) > lengths[-1] else [])
             for parent, child in zip([None, *chain], chain, strict=False):
                 _add(parents, child, parent, f"code {code!r}", repeat=True)
@@ -257,7 +260,10 @@ class Hierarchy:
         depth = 1 + max(self._depth.values())
         names = tuple(map(str, range(depth))) if given is None else tuple(given)
         if len(names) != depth or len(set(names)) != depth:
-            raise InvalidParameter(f"The hierarchy has {depth} levels. Got the names {list(names)}. Give one different name per level.")
+            raise InvalidParameter(
+                f"The hierarchy has {depth} levels. Got the names {list(names)}. Give each level a name of its own, the "
+                "codes of the column last."
+            )
         return names
 
     def _is_inner(self, code: str) -> bool:

@@ -57,8 +57,8 @@ from holdfast.tables.text_files import (
 )
 
 _KINDS = (
-    "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame that exports the Arrow C stream, or a database URL "
-    "with a query."
+    "Give a path to a .csv, .tsv (also as .gz), .parquet or .xlsx file, a frame (pandas, polars, pyarrow, DuckDB), or a database URL with "
+    "a query."
 )
 
 logger = logging.getLogger(__name__)
@@ -125,9 +125,25 @@ def open_source(
     elif hasattr(data, "__arrow_c_stream__"):
         reading.refuse("a frame", "separator", "encoding", "sheet")
         label = f"the {type(data).__module__.split('.')[0]} {type(data).__name__}"
+        _check_frame(data, label)
         yield StreamSource(label, run_guarded(label, lambda: _stream_reader(data)))
     else:
-        raise UnreadableInput(f"Data of type {type(data).__name__} cannot be read. {_KINDS} A polars LazyFrame needs .collect() first.")
+        raise UnreadableInput(
+            f"Data of type {type(data).__name__} cannot be read. {_KINDS} A polars LazyFrame needs .collect() first; "
+            "pandas.DataFrame(...) makes a frame of a dict or an array."
+        )
+
+
+def _check_frame(data: Any, label: str) -> None:
+    """Refuse what exports a stream but is not a table: a single column, or columns of one name, which pandas does not export."""
+    if type(data).__name__ == "Series":
+        raise UnreadableInput(f"{_capital(label)} is one column, not a table. In pandas .reset_index() makes a frame of grouped sums.")
+    names = [name for name in getattr(data, "columns", ()) if isinstance(name, str)]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise UnknownColumn(
+            f"{_capital(label)} has more than one column {twice!r}. Give each column a name of its own.", details={"column": twice}
+        )
 
 
 def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[str] = ()) -> list[int]:
@@ -142,7 +158,8 @@ def find_columns(source: Source, wanted: Sequence[str], found_before: Sequence[s
             found = "has no column" if name not in names else "has more than one column"
             doubt = source.header_doubt() if isinstance(source, CsvSource) and name not in names else None
             told = f"{_capital(source.label)} {found} {name!r}. {doubt or _names_found(names, name, (*wanted, *found_before))}"
-            raise UnknownColumn(f"{told} Names must match exactly; the first line of a CSV file holds them.", details={"column": name})
+            where = "; the first line of a CSV file holds them" if isinstance(source, CsvSource) else ""
+            raise UnknownColumn(f"{told} Names must match exactly{where}.", details={"column": name})
     return [names.index(name) for name in wanted]
 
 
@@ -231,6 +248,8 @@ def _open_file(path: Path, reading: Reading) -> Iterator[Source]:
         yield ExcelSource(label, path, reading.sheet)
         return
     reading.refuse(label, "sheet")
+    if not run_guarded(label, lambda: is_parquet(path)):
+        raise UnreadableInput(f"{_capital(label)} is not a Parquet file. Write it anew, or give it the ending of its kind, such as .csv.")
     yield run_guarded(label, lambda: ParquetSource(label, path))
 
 
@@ -259,6 +278,11 @@ class CsvSource:
             return (
                 f"Its first line was read as one field, with separator = {written_separator(self._separator)}. Write {other}, or leave "
                 "separator out: it is found. Names are not shown, since counts may be among them."
+            )
+        if row is not None and len(row) == len(self.names):
+            return (
+                "It was read as one column, and the name in its first line is another. Write the name that is asked for there; "
+                "columns are separated by commas, semicolons, tabs or bars."
             )
         return (
             f"Its first line has {count_of(len(self.names), 'field')}, and {more}: the line break after the header may be missing, or "
@@ -311,6 +335,12 @@ class CsvSource:
         if any("\r" in name for name in header):  # DuckDB would find no line end after it
             raise UnreadableInput(f"A column name of {self.label} holds a carriage return. Take it out of the header.")
         return tuple(header)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins as a Parquet file does, plain or encrypted."""
+    with path.open("rb") as file:
+        return file.read(4) in (b"PAR1", b"PARE")
 
 
 class ParquetSource:

@@ -89,7 +89,7 @@ class Table(Declarations, Frames):
         """Take over arrays that nobody else holds."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (len(universe),):
             raise InvalidCount(
-                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got another type or shape. "
+                f"Counts must be an int64 array with one number for each of the {len(universe)} cells. Got {_array_kind(counts)}. "
                 "Real-valued answers go to hf.answer."
             )
         measure.check(counts)
@@ -316,9 +316,18 @@ class Table(Declarations, Frames):
         )
 
 
+def _array_kind(value: object) -> str:
+    """What was given in place of an array of whole numbers: its type and shape, no number."""
+    if not isinstance(value, np.ndarray):
+        return f"{type(value).__name__}: write np.array(..., dtype=np.int64)"
+    return f"{value.dtype} with the shape {value.shape}"
+
+
 def _key_sums(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> CellKeySums:
     if not isinstance(cell_keys, np.ndarray) or cell_keys.dtype != np.int64 or cell_keys.shape != counts.shape:
-        raise InvalidCount(f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got another type or shape.")
+        raise InvalidCount(
+            f"Cell keys must be an int64 array with one key for each of the {len(counts)} cells. Got {_array_kind(cell_keys)}."
+        )
     if np.any(cell_keys < 0) or np.any(cell_keys >= KEY_LIMIT):
         raise InvalidCount(f"Cell keys must lie from 0 to 2^{KEY_BITS} - 1; some do not. Sum the record keys modulo 2^{KEY_BITS}.")
     if np.any(cell_keys[counts == 0]):

@@ -173,6 +173,12 @@ def find_separator(path: Path, label: str, default: str) -> str:
         lines = list(islice(io.StringIO(text, newline=""), 10 * _LINES))
         if len(text) == _CHUNK and len(lines) > 1 and len(lines) < 10 * _LINES:
             lines.pop()  # cut off
+    if lines and "\0" in lines[0]:
+        raise UnreadableInput(
+            f"{label[:1].upper()}{label[1:]} has NUL bytes in its first line: it is not a text file, or is UTF-16 without its mark. Give "
+            'it the ending of its kind, such as .xlsx; for UTF-16 write encoding = "utf-16-le".',
+            field="encoding",
+        )
     found = {separator: _fields(lines, separator) for separator in SEPARATORS}
     fitting = [separator for separator, fields in found.items() if fields is not None and len(set(fields)) == 1]
     if fitting == [default]:

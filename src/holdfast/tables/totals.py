@@ -1,4 +1,4 @@
-"""Codes that are named like totals, such as sex = "_T": refused, unless they are declared. Codes like dates are warned of.
+"""Codes that are named like totals, such as sex = "_T": refused, unless they are declared. Codes that a program spoilt are warned of.
 
 Counted as cells, total rows would take noise of their own, and a person who changes cell would change up to 2^d rows of a table of d
 columns: the true cost would be several times the promised one. Names alone decide, never counts.
@@ -29,6 +29,7 @@ SEXES = tuple(map(set, ("mf", "mw", "mk", "mv", "hf")))
 _MONTHS = "(Jan|Feb|Mar|Mär|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez)"
 DATE = rf"^([0-9]{{1,2}}[-. ]+{_MONTHS}|{_MONTHS}[-. ]+[0-9]{{2}})$"
 """10-19 and 5-16 after a spreadsheet has read them: 19-Oct, May-16."""
+_SCIENTIFIC, _FLOAT = r"^[0-9][.,][0-9]+E\+[0-9]{2,}$", r"^[0-9]+\.0$"
 _MARKS = " \t\u00a0.,:;*+=#/\\|'\"()[]{}<>!?&"
 _SHOWN = 100
 Totals: TypeAlias = Mapping[str, str | Sequence[str]]
@@ -61,19 +62,23 @@ def total_names(codes: Any) -> list[str]:
     return [str(code) for code in codes.filter(named).to_pylist()]
 
 
-def warn_of_dates(column: str, codes: Any, *, show: bool = True) -> None:
-    """Warn of a column in which some codes are dates as spreadsheets make them of ranges, and others are not."""
+def warn_of_spoilt(column: str, codes: Any, *, show: bool = True) -> None:
+    """Warn of codes as programs spoil them: dates among others, made of ranges; 1.00E+03, made of 1000; all of them numbers with .0."""
     import pyarrow.compute as pc
 
-    dates = codes.filter(pc.match_substring_regex(codes, DATE))
-    if 0 < len(dates) < len(codes):
-        shown = f": {list_names(dates.to_pylist(), _SHOWN, repr)}" if show else ""
-        warnings.warn(
-            f"Column {column!r} has codes like dates{shown}. Spreadsheets make dates of ranges: 10-19 becomes 19-Oct. If they did, correct "
-            "the source before a release.",
-            HoldfastWarning,
-            stacklevel=2,
-        )
+    dates, powers, floats = (codes.filter(pc.match_substring_regex(codes, pattern)) for pattern in (DATE, _SCIENTIFIC, _FLOAT))
+    for found, like, why in (
+        (dates if len(dates) < len(codes) else dates[:0], "dates", "Spreadsheets make dates of ranges: 10-19 becomes 19-Oct"),
+        (powers, "numbers in powers of ten", "Spreadsheets shorten long numbers: 123456789012 becomes 1.23457E+11"),
+        (floats if len(floats) == len(codes) else floats[:0], "decimals", "Programs make decimals of whole numbers: 01001 becomes 1001.0"),
+    ):
+        if len(found):
+            shown = f": {list_names(found.to_pylist(), _SHOWN, repr)}" if show else ""
+            warnings.warn(
+                f"Column {column!r} has codes like {like}{shown}. {why}. If they did, correct the source before a release.",
+                HoldfastWarning,
+                stacklevel=2,
+            )
 
 
 def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> None:
@@ -84,7 +89,7 @@ def check_codes(column: str, codes: Any, allow: Allow, *, show: bool = True) -> 
         return
     check_similar(column, codes, allowed=allow.similar, show=show)
     if not allow.totals:
-        warn_of_dates(column, codes, show=show)
+        warn_of_spoilt(column, codes, show=show)
     if allow.totals or not (found := total_names(codes)):
         return
     shown = f": {list_names(found, _SHOWN, repr)}" if show else ""

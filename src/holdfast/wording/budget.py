@@ -23,6 +23,7 @@ from holdfast.exact.formatting import format_exact, format_given, format_number,
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.parameters import DISTANCE, Asked
 from holdfast.wording.catalogue import Sentences
+from holdfast.wording.errors import asked_name
 
 LITTLE_NOISE = Fraction(1, 10)
 """The variance of a typical cell, in steps of the noise, below which noise is nearly nil: 9 of 10 counts, or more, carry none."""
@@ -201,7 +202,10 @@ def allocation_lines(found: AllocationFacts) -> Iterator[str]:
 
 def _reached_rows(reached: Sequence[ReachedLine], last: str = "") -> list[tuple[str, ...]]:
     """A table with its header. `last`: the title of its last column."""
-    lines = ((row.level, row.margin, f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "") for row in reached)
+    lines = (
+        (asked_name(row.level), asked_name(row.margin), f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "")
+        for row in reached
+    )
     return [("level", "margin", "standard deviation", last), *lines]
 
 

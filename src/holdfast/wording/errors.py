@@ -88,12 +88,20 @@ def basis_phrase(basis: str, error: float, law_is_exact: bool) -> str:
     return _BASES[basis] + off + ("" if law_is_exact else "; of the law that the chain aims at")
 
 
+def asked_name(name: str) -> str:
+    """A level or margin of several columns as --target takes it: sex:age."""
+    return name.replace(" x ", ":")
+
+
 def level_lines(levels: Sequence[LevelError], basis: str) -> Iterator[str]:
     """A small table: a bound of the standard deviation of every level and margin, proved or not."""
     if not levels:
         return
     most = "about" if basis == "approximate" else "at most"
-    rows = [("level", "margin", "units", f"standard deviation, {most}"), *((e.level, e.margin, str(e.units), _spread(e)) for e in levels)]
+    rows = [
+        ("level", "margin", "units", f"standard deviation, {most}"),
+        *((asked_name(e.level), asked_name(e.margin), str(e.units), _spread(e)) for e in levels),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"

@@ -46,7 +46,7 @@ def totals_no_multiples(base: int, named: Sequence[tuple[str, int]], number: int
     """A base that kept totals are no multiples of."""
     shown = ", ".join(f"{total:,} ({name})" for name, total in named)
     more = f" and {number - len(named):,} more" if number > len(named) else ""
-    others = "take base=1, which always fits" if fitting == [1] else f"take a base that fits ({', '.join(map(str, fitting))})"
+    others = "take a base of 1, which always fits" if fitting == [1] else f"take a base that fits ({', '.join(map(str, fitting))})"
     are = "is no multiple" if number == 1 else "are no multiples"
     return (
         f"Kept totals stay exact, and sums of multiples of {base} are multiples of {base}; but {shown}{more} {are} of {base}. What can be "

@@ -373,6 +373,8 @@ def check_page(path: Path) -> None:
         raise OutputProblem(f"The folder that should hold {path.name!r} does not exist. Create it first.")
     if os.path.lexists(path):
         raise _exists(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise OutputProblem(f"The page is HTML. Got the name {path.name!r}. Write one that ends in .html.")
 
 
 def _exists(path: Path) -> OutputExists:
