@@ -126,7 +126,7 @@ def test_the_innovations_of_a_form_have_its_variance(plan: Plan) -> None:
 
 def test_a_proved_interval_is_taken_where_draws_would_hardly_narrow_it() -> None:
     plan = level_plan(40, 5, 1, "8")
-    auto, proved, drawn = (ErrorLaws(plan.drawing, how) for how in ("auto", "proved", "simulated"))  # type: ignore[arg-type]
+    auto, proved, drawn = (ErrorLaws(plan.drawing, how) for how in ("auto", "proved", "simulated"))
     cell, many, one = np.array([3]), np.arange(0, 200, 2), np.ones(1, dtype=np.int64)
     assert auto.of(cell, one).reach(0.05) == proved.of(cell, one).reach(0.05)
     assert auto.of(cell, one).reach(0.05).method == "sub-Gaussian"
