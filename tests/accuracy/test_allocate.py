@@ -340,3 +340,14 @@ def test_one_share_is_not_compared_with_itself() -> None:
     assert "more than 0.59 % lower" in list(allocation_lines(replace(facts, within=1.005802)))[-1]  # proved, and printed as 0.58 once
     assert "more than 0.58 % lower" in list(allocation_lines(replace(facts, within=1.0058)))[-1]
     assert list(allocation_lines(replace(facts, equal_shares=1.5)))[-1].endswith("equal shares have one 1.5 times as large.")
+
+
+@pytest.mark.parametrize(("target", "word"), [("1/2", "about"), ("5", "at most")])
+def test_a_standard_deviation_without_a_proof_is_said_to_be_approximate(target: str, word: str) -> None:
+    """Narrow noise that the sequential law draws; the plan says about too."""
+    universe = hf.Universe.product({"a": [str(i) for i in range(50)], "b": [str(i) for i in range(40)]})
+    found = hf.allocate(universe, [hf.total()], {("a", "b"): {"total": target}}, goal="targets", per="distance")
+    assert found.is_approximate is (word == "about")
+    assert f"  {word} " in str(found)
+    plan = hf.plan(universe, [hf.total()], found.mechanism)
+    assert (plan.expected_error.basis == "approximate") is found.is_approximate

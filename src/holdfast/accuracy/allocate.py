@@ -69,6 +69,8 @@ class Allocation:
     within:     the goal is at most this factor above what any shares could reach with these margins measured: a proof, not a hope.
                 For targets it is a factor of rho, else one of the sum or the largest variance.
     equal:      the same factor for equal shares of the same margins, over the one reached: what choosing was worth.
+    is_approximate:  whether the standard deviations are those of continuous noise, which no proof bounds: narrow noise, drawn by the
+                     sequential law.
     """
 
     goal: Goal
@@ -77,6 +79,7 @@ class Allocation:
     others: tuple[Reached, ...]
     within: float
     equal: float
+    is_approximate: bool
 
     @property
     def rho(self) -> Fraction:
@@ -108,6 +111,7 @@ class Allocation:
             within=max(round_figure(self.within, 6, is_bound=True), 1.0),
             equal_shares=round_figure(self.equal, 6, is_bound=False),
             run_file=self.run_file,
+            approximate=self.is_approximate,
         )
 
     def to_fields(self) -> dict[str, Any]:
@@ -187,8 +191,12 @@ def allocate(
         rows.append(Reached(_text(share.level), _text(share.margin), target, math.sqrt(most)))
     equal = objective.value(np.full(len(measured), 1 / len(measured)))
     value = float(rho_per_distance) if goal == "targets" else design.value
-    others = tuple(_find_others(mechanism.channel(facts), places))
-    return Allocation(goal, mechanism, tuple(rows), others, value / design.bound, equal / value)
+    channel = mechanism.channel(facts)
+    is_approximate = any(
+        found is not None and found.basis == "approximate" for found in map(channel.target.block_variance, channel.shapes())
+    )
+    others = tuple(_find_others(channel, places))
+    return Allocation(goal, mechanism, tuple(rows), others, value / design.bound, equal / value, is_approximate)
 
 
 def _find_others(channel: Channel, places: Sequence[Margin]) -> Iterable[Reached]:

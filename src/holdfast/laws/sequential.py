@@ -79,7 +79,7 @@ class Sequential(Target):
 
     def block_variance(self, shape: Shape) -> Variance | None:
         """The continuous form, raised, where that is nearly nothing. Else it is estimated; in large blocks the continuous form is given for
-        it, which no proof bounds and simulations find within a hundredth or two.
+        it, which no proof bounds: simulations find cells of .667 less noisy by .3 %, of .49 by 8 %, of .4 by 29 %.
         """
         found = self.of.block_variance(shape)
         if shape.is_free or shape in self.by_lattice:

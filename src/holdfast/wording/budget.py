@@ -186,24 +186,26 @@ class AllocationFacts:
     within: float
     equal_shares: float
     run_file: str
+    approximate: bool = False
+    """Whether what is reached is no proved bound."""
 
 
 def allocation_lines(found: AllocationFacts) -> Iterator[str]:
     """The budget, what it reaches, the shares, how good they are."""
-    is_found = found.goal == "targets"
+    is_found, most = found.goal == "targets", "about" if found.approximate else "at most"
     yield f"{'Budget':<10} rho = {found.rho} for {_whom(found.per)}, {'found for these targets' if is_found else 'as given'}"
-    yield from _table("Reached", _reached_rows(found.reached, "target" if is_found else ""))
+    yield from _table("Reached", _reached_rows(found.reached, most, "target" if is_found else ""))
     if found.others:
-        yield from _table("The rest", _reached_rows(found.others))
+        yield from _table("The rest", _reached_rows(found.others, most))
     shares = [(_name(row.level), _name(row.margin), row.share) for row in found.levels]
     yield from _table("Shares", [("level", "margin", "share"), *shares])
     yield f"{'Quality':<10} {_quality(found)}"
 
 
-def _reached_rows(reached: Sequence[ReachedLine], last: str = "") -> list[tuple[str, ...]]:
-    """A table with its header. `last`: the title of its last column."""
+def _reached_rows(reached: Sequence[ReachedLine], most: str, last: str = "") -> list[tuple[str, ...]]:
+    """A table with its header. `most`: "about" or "at most". `last`: the title of its last column."""
     lines = (
-        (asked_name(row.level), asked_name(row.margin), f"at most {format_up(Fraction(repr(row.reached)), 4)}", row.target or "")
+        (asked_name(row.level), asked_name(row.margin), f"{most} {format_up(Fraction(repr(row.reached)), 4)}", row.target or "")
         for row in reached
     )
     return [("level", "margin", "standard deviation", last), *lines]
