@@ -186,7 +186,7 @@ class TestHouseholds:
         assert "The account 'people' protects each person, not each household." in refused.err
         assert "holdfast ledger units 'people' 'household = {person = 8}'" in refused.err
         planned = run("plan", "homes.toml")
-        assert (planned.code, "Price      The release would be refused: The account 'people' protects" in planned.out) == (14, True)
+        assert (planned.code, "would be refused: The account 'people' protects" in planned.err) == (14, True)
         assert run("ledger", "units", "people", "household = {person = 8}", *WHO).code == 0
         price = (
             "Price      epsilon = 0.5 for one household; no limit is set for 'people', epsilon = 4 is spent. epsilon = 1 for one person; "
