@@ -40,7 +40,16 @@ from holdfast.tables.frames import Frames
 from holdfast.views.crossing import check_searched, crossing_block, no_table
 from holdfast.views.network import Network, Tell, check_network, two_families
 from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
-from holdfast.wording.view import SIZES, bias_sentence, moved_sentences, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
+from holdfast.wording.view import (
+    SIZES,
+    bias_sentence,
+    moved_sentences,
+    not_in_folder,
+    size_name,
+    totals_no_multiples,
+    view_lines,
+    view_sentence,
+)
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable

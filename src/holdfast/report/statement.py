@@ -120,7 +120,10 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card.kept.totals else '_free'}", protected=protected),
         odds=odds_figure(say, protected, guess),
         meaning_text=() if guarantee.status == "exact" else (say("statement.estimated"),),
-        exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view" if card.kept.totals else "statement.view_free", base=view.base),))),
+        exact=(
+            *_exact_lines(card, say),
+            *(() if view is None else (say("statement.view" if card.kept.totals else "statement.view_free", base=view.base),)),
+        ),
         exposed=exposed_text(card, SHOWN_EXPOSED),
         exposed_names=tuple(name(cell_text(card, cell)) for cell in card.exposed.names[:SHOWN_EXPOSED]),
         exposed_text=_exposed_text(card),

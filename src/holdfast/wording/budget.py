@@ -136,7 +136,6 @@ def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
     return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
 
 
-
 def budget_line(rho: str) -> str:
     """What [release] of a run file says of the budget."""
     return f'rho = "{rho}"'

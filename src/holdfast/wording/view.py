@@ -31,7 +31,7 @@ def moved_sentences(moved: Sequence[tuple[str, int]]) -> Iterator[str]:
     """Say by how much totals that are not kept differ from the released ones; nothing where none does."""
     if moved:
         most = "; ".join(f"{largest:,} ({level})" for level, largest in moved)
-        yield f"Totals that are not kept may change too. Largest change of a released total: {most}. Take such totals from the released table."
+        yield f"Totals that are not kept change too, a released one by up to {most}: take these from the released table."
 
 
 def bias_sentence(draws: int, has_law: bool) -> str:
