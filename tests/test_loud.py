@@ -134,6 +134,9 @@ class TestWhatIsSaid:
         keep, mechanism = [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/2", per="person")
         assert kinds(hf.release(a_table(), keep, mechanism, key=hf.NoiseKey.for_tests(1))) == ["test-key"]
         free = hf.release(a_table(), keep, mechanism, ledger=None)
+        folder = free.save("free")
+        assert "NO LIMIT" in (folder / "statement.html").read_text()
+        assert "NO LIMIT" not in (folder / "report.html").read_text(), "it is the office's concern"
         assert (kinds(free), "no ledger" in free.card.warnings[0].text.casefold()) == (["no-limit"], True)
         recording = Ledger.open("recording.sqlite", create=True)
         open_ended = hf.release(a_table(), keep, mechanism, ledger=recording, release_id="r1")
