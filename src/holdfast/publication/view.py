@@ -310,7 +310,7 @@ class PublicationView(Frames):
         )
 
     @property
-    def moved(self) -> tuple[tuple[str, int], ...]:
+    def level_changes(self) -> tuple[tuple[str, int], ...]:
         """(level, by how much a total of it differs at most from the released one) of the levels where any does."""
         change, labels = self.counts - self.released.counts, self.released.universe.labels
         most = ((names, int(np.abs(_sums(unit, change)).max())) for names, unit in self._maker.levels)
@@ -326,7 +326,7 @@ class PublicationView(Frames):
         """What goes into the file beside the table: what it is, what it was made of, its biases."""
         return ViewInfo(
             what="publication view",
-            text=" ".join((self._sentence, *moved_sentences(self.moved))),
+            text=" ".join((self._sentence, *moved_sentences(self.level_changes))),
             release=self.release_id,
             test_key=not self.private,
             identity=self._plan.drawing.channel.identity,

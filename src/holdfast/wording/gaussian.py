@@ -38,7 +38,7 @@ def law_sentences(law: GaussianLaw) -> list[str]:
     asked = ", as asked for" if law.asked == law.name else ""
     if law.name == "sequential":
         why = asked or ": by the lattice law, blocks would be drawn too often before one is kept"
-        return [f"Sequential law{why}.", _cost(law), _promised(law), _decider(law)]
+        return [f"Sequential law{why}.", _cost(law), _formula(law), _decider(law)]
     if law.tries is None:
         return [f"Lattice law{asked}."]
     if law.asked == "sequential":
@@ -55,7 +55,7 @@ def _cost(law: GaussianLaw) -> str:
     return f"Its noise has about {_up(law.factor)} times the variance that the lattice law would have at this budget{little}."
 
 
-def _promised(law: GaussianLaw) -> str:
+def _formula(law: GaussianLaw) -> str:
     return f"The promise is (1 + kappa) rho per unit of distance, rho = {format_exact(law.rho)} and kappa = {_up(law.kappa)}."
 
 
