@@ -70,10 +70,10 @@ class TestStandardOutput:
         assert PUBLISHED in ended.stderr.splitlines()[-1]
         check_published()
 
-    @pytest.mark.parametrize(("work", "code"), [(("schema",), 141), (("plan", "none.toml"), 7), ((*GRANT, "--epsilon", "1/2"), 74)])
-    def test_a_reader_that_closes_its_pipe(self, work: tuple[str, ...], code: int) -> None:  # noqa: F811
+    @pytest.mark.parametrize(("asked", "code"), [(("schema",), 141), (("plan", "none.toml"), 7), ((*GRANT, "--epsilon", "1/2"), 74)])
+    def test_a_reader_that_closes_its_pipe(self, run: Run, asked: tuple[str, ...], code: int) -> None:
         """As `head` does. What failed, and what a command changed, is still said."""
-        words = [sys.executable, "-m", "holdfast", *work]
+        words = [sys.executable, "-m", "holdfast", *asked]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stderr is not None
