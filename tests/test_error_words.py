@@ -37,6 +37,7 @@ def test_large_errors_are_plain_numbers() -> None:
 
 
 def test_bounds_are_rounded_up_and_called_bounds() -> None:
+    assert "is at most 5 for a typical cell. Kept" in error_sentences(4.9991, 4.9992, 4.9993, "upper bound")
     assert "is at most 7.22 for a typical cell (1.01 to 9.01)." in error_sentences(1.0001, 7.2101, 9.0001, "upper bound")
     assert "is 7.21 for a typical cell (1 to 9)." in error_sentences(1.0001, 7.2101, 9.0001, "exact")
     lines = list(

@@ -134,6 +134,9 @@ class TestWhatIsSaid:
         keep, mechanism = [hf.margin("area")], hf.GeneralizedLaplace(epsilon="1/2", per="person")
         assert kinds(hf.release(a_table(), keep, mechanism, key=hf.NoiseKey.for_tests(1))) == ["test-key"]
         free = hf.release(a_table(), keep, mechanism, ledger=None)
+        folder = free.save("free")
+        assert "NO LIMIT" in (folder / "statement.html").read_text()
+        assert "NO LIMIT" not in (folder / "report.html").read_text(), "it is the office's concern"
         assert (kinds(free), "no ledger" in free.card.warnings[0].text.casefold()) == (["no-limit"], True)
         recording = Ledger.open("recording.sqlite", create=True)
         open_ended = hf.release(a_table(), keep, mechanism, ledger=recording, release_id="r1")
@@ -186,7 +189,7 @@ class TestHouseholds:
         assert "The account 'people' protects each person, not each household." in refused.err
         assert "holdfast ledger units 'people' 'household = {person = 8}'" in refused.err
         planned = run("plan", "homes.toml")
-        assert (planned.code, "Price      The release would be refused: The account 'people' protects" in planned.out) == (14, True)
+        assert (planned.code, "would be refused: The account 'people' protects" in planned.err) == (14, True)
         assert run("ledger", "units", "people", "household = {person = 8}", *WHO).code == 0
         price = (
             "Price      epsilon = 0.5 for one household; no limit is set for 'people', epsilon = 4 is spent. epsilon = 1 for one person; "

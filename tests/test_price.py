@@ -84,14 +84,15 @@ class TestPlan:
         said = run("plan", a_run("r3"))
         assert said.code == WouldBeRefused.exit_code == 14
         assert said.err.startswith("holdfast: The plan stands, and the release would be refused: The budget of 'towns' is not enough")
-        assert "Price      epsilon = 0.5 for one person; 0 is left of epsilon = 1 granted to 'towns'. It would be refused: " in said.out
+        assert "Price      epsilon = 0.5 for one person; 0 is left of epsilon = 1 granted to 'towns'. It would be refused.\n" in said.out
+        assert (said.out + said.err).count("Ask for less") == 1
         assert "is not enough" in price_of(run("plan", "run.toml", "--json"))["problem"]
 
     def test_says_where_the_kind_does_not_fit(self, run: Callable[..., Ran]) -> None:
         run(*GRANT)
         said = run("plan", a_run("g", mechanism=GAUSSIAN))
-        assert "Price      The release would be refused: " in said.out
-        assert "is pure (epsilon)" in said.out
+        assert "Price      The release would be refused.\n" in said.out
+        assert "is pure (epsilon)" in said.err
 
     def test_without_a_limit(self, run: Callable[..., Ran], work: Path) -> None:
         assert "Price      epsilon = 0.5 for one person; nothing was granted to 'towns' or spent on it yet.\n" in run("plan", a_run()).out
@@ -108,7 +109,7 @@ class TestPlan:
     def test_a_ledger_that_is_not_there_does_not_hide_the_plan(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run(), "--ledger", "none.sqlite")
         assert said.code == WouldBeRefused.exit_code
-        assert "Price      The release would be refused: " in said.out
+        assert "Price      The release would be refused.\n" in said.out
 
     def test_what_is_left_counts_a_release_that_is_published(self, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
         run(*GRANT)
@@ -128,7 +129,7 @@ class TestPlan:
             interrupt(run, monkeypatch)
             assert run("ledger", "void", "towns", "r1", "--reason", "a test").code == 0
         said = run("plan", "run.toml")
-        assert "It would be refused: The ledger already holds the release 'r1' of this data set (" in said.out
+        assert "would be refused: The ledger already holds the release 'r1' of this data set (" in said.err
         assert "Next " not in said.out
         refused = run("release", "run.toml", "-o", "again")
         assert refused.code != 0
@@ -169,19 +170,19 @@ class TestDeclared:
     def test_a_revision_is_not_disjoint_from_what_it_revises(self, run: Callable[..., Ran]) -> None:
         assert run("release", a_run("v1"), "-o", "v1").code == 0
         said = run("plan", a_run("v2", more='revises = "v1"\n' + apart("v1")))
-        assert "It would be refused: This release and 'v1' revise one table, about the same people." in said.out
+        assert "would be refused: This release and 'v1' revise one table, about the same people." in said.err
         assert "Next " not in said.out
         assert run("release", "run.toml", "-o", "v2").code == LedgerProblem.exit_code
 
     def test_without_a_ledger_it_would_be_refused(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run(more=apart("north")), "--no-ledger")
-        assert "Price      The release would be refused: disjoint names earlier releases in a ledger, and this release is" in said.out
+        assert "would be refused: disjoint names earlier releases in a ledger, and this release is" in said.err
         assert "Next " not in said.out
 
     def test_an_earlier_release_that_cannot_be_read_is_told(self, run: Callable[..., Ran]) -> None:
         said = run("plan", a_run("v2", more='revises = "gone"\n'))
         assert said.code == WouldBeRefused.exit_code
-        assert "Price      The release would be refused: " in said.out
+        assert "Price      The release would be refused.\n" in said.out
 
 
 class TestWithoutTheKey:

@@ -236,8 +236,8 @@ margins = [["state"]]
 [release]
 id = "people"
 mechanism = "generalized-gaussian"
-per = "person"
 rho = "1/10"
+per = "person"
 """
 
 
@@ -258,7 +258,11 @@ def test_the_command_line_finds_the_budget(work: Path, run: Callable[..., Ran]) 
     same = hf.allocate(UNEVEN, STATES, {"county": {"total": 5, "sex": 4}}, per="person")
     assert fields["allocation"] == same.to_fields()
     assert str(same) in printed.out
-    Path("run.toml").write_text(RUN.replace('rho = "1/10"', fields["allocation"]["run_file"]))
+    found = re.search(r"in place of the budget:\n\n(.*)\n\n(.*, in place of the shares .*):\n\n((.+\n)+)", printed.out)
+    assert found is not None
+    assert found[2].startswith("At the end of the file")
+    assert f"{found[1]}\n{found[3]}" == fields["allocation"]["run_file"] + "\n"
+    Path("run.toml").write_text(RUN.replace('rho = "1/10"', found[1]) + found[3])  # pasted as it says, into a file as init writes it
     again = run("plan", "run.toml", "--no-ledger")
     shown, _, to_do = again.out.partition("Next ")
     assert printed.out.endswith(shown)

@@ -70,6 +70,17 @@ class TestStandardOutput:
         assert PUBLISHED in ended.stderr.splitlines()[-1]
         check_published()
 
+    @pytest.mark.parametrize(("asked", "code"), [(("schema",), 141), (("plan", "none.toml"), 7), ((*GRANT, "--epsilon", "1/2"), 74)])
+    def test_a_reader_that_closes_its_pipe(self, run: Run, asked: tuple[str, ...], code: int) -> None:
+        """As `head` does. What failed, and what a command changed, is still said."""
+        words = [sys.executable, "-m", "holdfast", *asked]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            said = process.stderr.read()
+        assert (process.returncode, said == "") == (code, code == 141), said
+
     @pytest.mark.parametrize("redirect", ["2>/dev/full", pytest.param("2>&-", marks=LONG), pytest.param("2>&- <&-", marks=LONG)])
     def test_a_lost_standard_error_changes_nothing(self, run: Run, redirect: str) -> None:
         """What is said there comes between the charge and the draw: it was charged, and nothing was drawn."""

@@ -10,6 +10,7 @@ import pytest
 from holdfast.errors import InvalidParameter, LedgerProblem
 from holdfast.ledger import Charge, Ledger
 from holdfast.ledger.releases import ReleaseFacts
+from holdfast.wording.ledger import balances_screen
 from tests.ledger.helpers import DATA, DIGEST, NOW, ORDER, STEPS, grant, screen
 
 CHARGE = Charge("cell-key")
@@ -35,6 +36,7 @@ def test_it_is_counted_apart(recording: Ledger) -> None:
     assert balance.to_fields()["cell_key"] == 1
     assert "cell keys, no DP guarantee" in screen(recording)
     assert "and 1 release by cell keys, without a guarantee" in screen(recording)
+    assert "epsilon = 1 spent, no limit; 2 releases (1 release by cell keys, without a guarantee)" in balances_screen([balance])
     assert recording.verify() == []
     assert Charge.from_fields(CHARGE.to_fields()) == CHARGE
 

@@ -132,6 +132,7 @@ def test_a_row_of_a_count_that_no_table_has() -> None:
 def test_the_statement_names_no_budget(tmp_path: Path) -> None:
     """Epsilon 0 on the page that is signed would read as perfect privacy; its delta is 1."""
     page = (made(hf.CellKey(table=NOISE)).save(tmp_path / "out") / "statement.html").read_text()
+    assert "Dark: right guesses. No limit is promised." in page
     assert "Budget" not in page
     tiles = " ".join(re.sub(r"<[^>]*>", " ", page[page.index("What protects, and how far") :][:2000]).split())
     assert "A secret key Whoever has the keys of the records" in tiles
@@ -140,6 +141,12 @@ def test_the_statement_names_no_budget(tmp_path: Path) -> None:
     assert "delta 0.75 for counts 0 and 1, whatever epsilon is" in tiles
     assert "epsilon 0 " not in tiles
     assert "NO DIFFERENTIAL PRIVACY IS PROMISED." in page
+
+
+def test_a_view_promises_nothing_and_keeps_no_total() -> None:
+    said = made(hf.CellKey(table=NOISE)).view(base=5).info.text
+    assert "reveals no more" in said
+    assert not {word for word in ("kept total", "promise", "budget") if word in said}
 
 
 def test_what_is_said_of_exposed_cells() -> None:

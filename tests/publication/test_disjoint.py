@@ -304,7 +304,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class TestRunFiles:
     def test_from_the_plan_to_the_ledger(self, work: Path, run: Run) -> None:
         refused = run("plan", "south.toml")
-        assert "would be refused: The release 'north' is not in the account of 'residents'" in refused.out
+        assert "would be refused: The release 'north' is not in the account of 'residents'" in refused.err
         assert run("release", "south.toml", "-o", "two").code != 0
         assert [path.name for path in work.iterdir() if "ledger" in path.name] == []  # what is refused leaves nothing behind
         assert run("release", "north.toml", "-o", "one").code == 0

@@ -59,9 +59,12 @@ def test_a_release_says_its_law_and_verifies(folders: dict[str, Path], name: str
     assert Charge.of(plan.guarantee).rho == promised * plan.guarantee.replacing
     statement = (folders[name] / "statement.html").read_text()
     assert ("the sequential law" in statement) is (law["name"] == "sequential")
-    assert ("kappa" in statement) is (law["name"] == "sequential")
-    assert ("as a group" in statement) is law["in_groups"] is ("as a group" in law["text"])
+    assert ("or each group of cells," in statement) is law["in_groups"] is ("as a group" in law["text"])
     assert law["in_groups"] or name != "noise", "lines of four cells at a variance of 1/2 or more but for their sums"
+    assert ("times the variance that the lattice law would have at this budget" in statement) is (
+        law["name"] == "sequential" and law["factor"] != "1"
+    )
+    assert "kappa" not in statement, "lawyers read it"
     assert card["mechanism"]["law"].startswith("one cell after the other") is (law["name"] == "sequential")
 
 

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Levels
 from holdfast.publication import sums as sums_module
 from holdfast.publication.publication import Publication
-from holdfast.publication.sums import Grouping, Level, Units, find_level
+from holdfast.publication.sums import CellGroups, Level, Units, find_level
 from tests.exposing import exposing
 
 NESTED = hf.Universe.listed({"state": list("aaaabbc"), "county": ["1", "1", "2", "3", "1", "2", "1"], "tract": [str(i) for i in range(7)]})
@@ -133,7 +133,7 @@ def test_a_coarser_level_is_found_from_a_finer_one(name: str) -> None:
             units = Units(release.plan, release.table)
             units.grouping(Level("fine", fine))
             found, (groups, codes) = units.grouping(Level("coarse", coarse)), universe.group(coarse)
-            alone = Grouping(len(codes), groups.astype(np.int32), codes)
+            alone = CellGroups(len(codes), groups.astype(np.int32), codes)
             assert found is not None
             assert found.finer is not None
             assert np.array_equal(found.unit_of(), groups)
@@ -149,10 +149,10 @@ def test_pairs_of_blocks_and_units_are_counted_alike_in_an_array_and_by_sorting(
     release = made("one sum, l2")
     covariance = release.plan.covariance
     assert covariance is not None
-    grouping = Grouping(3, np.array([0, 1, 1, 2, 0, 0, 2], dtype=np.int32))
+    grouping = CellGroups(3, np.array([0, 1, 1, 2, 0, 0, 2], dtype=np.int32))
     found = [grouping.pairs(shape) for shape in covariance.shapes]
     monkeypatch.setattr(sums_module, "SPARE", 0)
-    grouping = Grouping(3, grouping.above)
+    grouping = CellGroups(3, grouping.above)
     for shape, before in zip(covariance.shapes, found, strict=True):
         assert all(map(np.array_equal, grouping.pairs(shape), before))
         for block, unit, count in zip(*before, strict=True):

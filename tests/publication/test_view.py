@@ -311,6 +311,19 @@ def test_biases_are_told_for_kept_margins_and_where_they_cross() -> None:
     assert all(step[1] == step[2] for step in (steps[-1], next(own for own in reversed(steps) if own[0] == "Making counts for print")))
 
 
+def test_how_far_totals_that_are_not_kept_moved_is_said() -> None:
+    """Kept totals cross: a county loses its released total, although it had a share of the budget."""
+    wide = hf.Universe.product({"county": list("abcdef"), "age": [str(age) for age in range(8)]})
+    truth = np.where(np.arange(48) < 40, 0, 60)
+    law = hf.GeneralizedGaussian(rho="1/100", levels={"county": {"total": "9/10", "detailed": "1/10"}})
+    view = hf.release(hf.Table(wide, truth), [hf.margin("age")], law, key=hf.NoiseKey.for_tests("moved")).view()
+    moved = np.abs((view.counts - view.released.counts).reshape(6, 8).sum(axis=1)).max()
+    assert moved > 20
+    assert f"a released one by up to {moved:,} (county): take these from the released table." in view.info.text
+    tree = hf.release(hf.Table(wide, truth + 500), [hf.margin("county")], LAPLACE, key=hf.NoiseKey.for_tests("moved")).view()
+    assert "Totals that are not kept" not in tree.info.text
+
+
 def test_a_class_whose_mean_never_changes_has_no_bias_and_is_not_said_to_be_exact() -> None:
     """All cells under kept totals in one size class: their errors add up to zero in every draw, though each has some."""
     truth = np.full(36, 300)

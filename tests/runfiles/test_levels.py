@@ -131,6 +131,8 @@ WRONG: list[tuple[str, str, str]] = [
      'line 14, release.levels: row 3: a share must be exact, .* Write share = "0.5"'),
     ("an unknown key", NESTED.replace('margin = "total"', 'margins = "total"'),
      "release.levels: row 2 has the unknown key 'margins'. Write "),
+    ("a key of [release] below", f'{NESTED}\nper = "person"\n',
+     r"Keys of \[release\] come before the first \[\[release.levels\]\]\."),
     ("no share", NESTED.replace('share = "1/2"', ""), "release.levels: row 3 needs level and share. Write "),
     ("no level", NESTED.replace(LAST, 'share = "1/2"'), "release.levels: row 3 needs level and share. Write "),
     ("a number as level", NESTED.replace(LAST, LAST.replace('"county"', "3")),

@@ -32,7 +32,7 @@ from holdfast.mechanisms.requests import check_choice
 from holdfast.privacy.guarantee import GaussianLaw
 from holdfast.privacy.parameters import DISTANCE, budget, ordinary
 from holdfast.tables import Declarations, Table, Universe
-from holdfast.wording.budget import PASTE, AllocationFacts, ReachedLine, ShareLine, allocation_lines, run_file_lines
+from holdfast.wording.budget import AllocationFacts, ReachedLine, ShareLine, allocation_lines, budget_line, share_lines
 
 Goal = Literal["targets", "sum", "largest", "relative"]
 GOALS = ("targets", "sum", "largest", "relative")
@@ -96,7 +96,11 @@ class Allocation:
     @property
     def run_file(self) -> str:
         """The lines of a run file's [release] that ask for this."""
-        return "\n".join(run_file_lines(format_exact(self.rho), [(s.level, s.margin, format_exact(s.share)) for s in self.shares]))
+        return f"{budget_line(format_exact(self.rho))}\n{self._shares_text}"
+
+    @property
+    def _shares_text(self) -> str:
+        return "\n".join(share_lines([(s.level, s.margin, format_exact(s.share)) for s in self.shares]))
 
     @property
     def facts(self) -> AllocationFacts:
@@ -120,8 +124,11 @@ class Allocation:
 
     @property
     def to_paste(self) -> str:
-        """The same lines, with a sentence that says where they go."""
-        return f"{PASTE}\n\n{self.run_file}"
+        """The same lines, with sentences that say where they go."""
+        return (
+            f"In [release] of the run file, in place of the budget:\n\n{budget_line(format_exact(self.rho))}\n\n"
+            f"At the end of the file, in place of the shares if it has any:\n\n{self._shares_text}"
+        )
 
     def __str__(self) -> str:
         return "\n".join(allocation_lines(self.facts))

@@ -61,6 +61,9 @@ PATIENCE = 1.0
 AGAIN = 0.02
 """Seconds after which a signal is raised that came while a module was loaded."""
 
+UNREAD = 128 + signal.SIGPIPE
+"""The exit code where the reader of a pipe closed it, as other commands have it."""
+
 _SETTINGS = ("--verbose", "--debug")
 
 Standing = Callable[[], Stands]
@@ -252,7 +255,9 @@ def _plain(text: str) -> str:
 def _ending_error(error: BaseException | None, ending: _Ending, out: StandardStream) -> HoldfastError | SystemExit:
     """What to tell about the end."""
     if isinstance(error, SystemExit) and not error.code:  # it was done before a signal could stop it
-        return error if out.finish() else _untold(ending)
+        if not out.finish() and out.unread and ending.standing is None:  # a reader that has enough is no failure
+            return SystemExit(UNREAD)
+        return _untold(ending) if out.lost else error
     is_stop = bool(ending.signals) or isinstance(error, KeyboardInterrupt)
     if ending.is_published:
         failed = STOPPED_AFTER if is_stop else _fault(error, published=True)

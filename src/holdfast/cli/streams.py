@@ -26,6 +26,8 @@ class StandardStream:
     def __init__(self, stream: TextIO | None) -> None:
         self.lost = stream is None
         """Whether something could not be written."""
+        self.unread = False
+        """Whether that is because the reader of a pipe closed it, as `head` does."""
         self._stream = open(os.devnull, "w", encoding="utf-8") if stream is None else stream  # noqa: SIM115  # open as long as the process
         if hasattr(self._stream, "reconfigure"):
             self._stream.reconfigure(errors="backslashreplace")
@@ -33,15 +35,18 @@ class StandardStream:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except (OSError, ValueError):  # ValueError: closed meanwhile
-            self.lost = True
+        except (OSError, ValueError) as error:  # ValueError: closed meanwhile
+            self._lose(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except (OSError, ValueError):
-            self.lost = True
+        except (OSError, ValueError) as error:
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        self.lost, self.unread = True, self.unread or isinstance(error, BrokenPipeError)
 
     def finish(self) -> bool:
         """Write what is left; whether all was written. What could not be is dropped: Python would try again at exit, and complain."""

@@ -167,7 +167,8 @@ def read_rows(key: Key, raw: object) -> Shares:
         wrong = [name for name in row if name not in ("level", "margin", "share")]
         if wrong or "level" not in row or "share" not in row:
             said = f"has the unknown key {wrong[0]!r}" if wrong else "needs level and share"
-            raise InvalidKey(key.name, f"row {place} {said}. Write {_ROW}.")
+            first = " Keys of [release] come before the first [[release.levels]]." if wrong else ""
+            raise InvalidKey(key.name, f"row {place} {said}. Write {_ROW}.{first}")
         level, margin = (tuple(value) if isinstance(value, list) else value for value in (row["level"], row.get("margin", DETAILED)))
         for name, value in (("level", level), ("margin", margin)):
             if not _is_name(value):

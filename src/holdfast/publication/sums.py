@@ -59,7 +59,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
+class CellGroups:
     """Cells in `count` units, each of which has one. `above`: the unit of each cell or, where a finer grouping is known, of each unit of
     that. `codes`: for each unit the index of its code, by column; None for units of a tree.
     """
@@ -67,7 +67,7 @@ class Grouping:
     count: int
     above: NDArray[np.int32]
     codes: NDArray[np.int32] | None = None
-    finer: Grouping | None = None
+    finer: CellGroups | None = None
     _pairs: dict[int, tuple[Ints, Ints, Ints]] = field(default_factory=dict)
 
     def unit_of(self, cells: Any = slice(None)) -> NDArray[np.int32]:
@@ -114,7 +114,7 @@ class Grouping:
         return self._pairs[id(found)]
 
 
-def group_cells(universe: Universe, columns: Sequence[str]) -> Grouping:
+def group_cells(universe: Universe, columns: Sequence[str]) -> CellGroups:
     """The groups of `Universe.group`, found piece by piece where few combinations are possible, or most cells are in the group of the cell
     before, so that no array of wide numbers is made.
     """
@@ -124,11 +124,11 @@ def group_cells(universe: Universe, columns: Sequence[str]) -> Grouping:
         found = groups_by_combination(given, radices, cells) if math.prod(radices) <= cells else groups_by_run(given, radices, cells)
     if found is None:
         groups, codes = universe.group(columns)
-        return Grouping(len(codes), groups.astype(np.int32, copy=False), codes)
+        return CellGroups(len(codes), groups.astype(np.int32, copy=False), codes)
     above, ranks, codes = found
     for low in range(0, cells, PIECE):
         above[low : low + PIECE] = ranks[above[low : low + PIECE]]
-    return Grouping(len(codes), above, codes)
+    return CellGroups(len(codes), above, codes)
 
 
 Found: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
@@ -178,7 +178,7 @@ class LevelSums:
 
     level: Level
     universe: Universe
-    grouping: Grouping | None
+    grouping: CellGroups | None
     """None where every cell is a unit."""
     values: Floats
     deviations: Floats
@@ -274,7 +274,7 @@ class Units:
         if table is not None and not table.published.all():
             raise InvalidParameter("This release leaves counts out: there are no sums of all counts to draw.")
         self.plan, self.table, self.universe = plan, table, plan.facts.universe
-        self._groupings: dict[Level, Grouping] = {}
+        self._groupings: dict[Level, CellGroups] = {}
         self._totals: dict[Level, Ints] = {}
         self._deviations: dict[Level, Floats] = {}
 
@@ -311,7 +311,7 @@ class Units:
         grouping = self.grouping(level)
         return len(self.universe) if grouping is None else grouping.count
 
-    def grouping(self, level: Level) -> Grouping | None:
+    def grouping(self, level: Level) -> CellGroups | None:
         """The units of a level; None where every cell is one."""
         if level.of_tree is None and level.columns == self.universe.columns:
             return None
@@ -319,7 +319,7 @@ class Units:
             self._groupings[level] = self._tree_units(level) if level.of_tree is not None else self._column_units(level)
         return self._groupings[level]
 
-    def _column_units(self, level: Level) -> Grouping:
+    def _column_units(self, level: Level) -> CellGroups:
         finer = self._finer(level)
         if finer is None:
             return group_cells(self.universe, level.columns)
@@ -330,20 +330,20 @@ class Units:
         codes = np.empty((count, len(own)), dtype=np.int32)
         for place, indices in enumerate(own):
             codes[above, place] = indices
-        return Grouping(count, above.astype(np.int32), codes, grouping)
+        return CellGroups(count, above.astype(np.int32), codes, grouping)
 
     def _finer(self, level: Level) -> Level | None:
         """The level known with the fewest units that has the columns of this one."""
         known = (other for other in self._groupings if other.of_tree is None and set(level.columns) <= set(other.columns))
         return min(known, key=lambda other: self._groupings[other].count, default=None)
 
-    def _tree_units(self, level: Level) -> Grouping:
+    def _tree_units(self, level: Level) -> CellGroups:
         column, name = level.columns[0], level.of_tree
         assert name is not None
         above, codes = _above(self.universe, column, name), self.universe.codes[column]
         place = {node: number for number, node in enumerate(dict.fromkeys(above[code] for code in codes))}
         number = np.array([place[above[code]] for code in codes], dtype=np.int32)
-        return Grouping(len(place), number[self.universe.code_indices(column)])
+        return CellGroups(len(place), number[self.universe.code_indices(column)])
 
     def _total(self, level: Level) -> Ints:
         assert self.table is not None
@@ -385,7 +385,7 @@ class Units:
             if found is not None:
                 return _round_values(found, 6, is_bound=is_bound)
         if grouping is None:
-            grouping = Grouping(len(self.universe), np.arange(len(self.universe), dtype=np.int32))
+            grouping = CellGroups(len(self.universe), np.arange(len(self.universe), dtype=np.int32))
         variances = sum_variances(plan.covariance, grouping)
         return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits, is_bound=is_bound)
 
@@ -421,7 +421,7 @@ def _round_values(values: Floats, digits: int, *, is_bound: bool) -> Floats:
     return np.array([value if np.isnan(value) else round_figure(value, digits, is_bound=is_bound) for value in distinct.tolist()])[which]
 
 
-def sum_variances(covariance: Covariance, grouping: Grouping) -> Floats:
+def sum_variances(covariance: Covariance, grouping: CellGroups) -> Floats:
     """The variance of the noise of each unit's sum; no number where finding it would take too long."""
     out = np.zeros(grouping.count)
     left = MOST_WORK
@@ -453,7 +453,7 @@ def _is_plain_sum(found: ShapeCovariance) -> bool:
     return plain and found.shape.is_plain_sum
 
 
-def _plain_sums(found: ShapeCovariance, grouping: Grouping) -> Floats:
+def _plain_sums(found: ShapeCovariance, grouping: CellGroups) -> Floats:
     """k of the n cells under one sum: variance scale (k - k^2 / n)."""
     size = found.cells.shape[1]
     _, units, counts = grouping.pairs(found)
@@ -504,7 +504,7 @@ def _pattern_by_pattern(found: ShapeCovariance, groups: Ints, out: Floats, left:
     return work
 
 
-def _by_layout(layout: LevelLayout, target: Target, universe: Universe, level: Level, grouping: Grouping | None) -> Floats | None:
+def _by_layout(layout: LevelLayout, target: Target, universe: Universe, level: Level, grouping: CellGroups | None) -> Floats | None:
     """Standard deviations of the units of a level of the budget; 0 for units without noise."""
     names = [_named_level(universe, name) for name in layout.names[1:]]
     here = 0 if not level.columns else names.index(level) + 1 if level in names else None

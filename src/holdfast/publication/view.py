@@ -40,7 +40,16 @@ from holdfast.tables.frames import Frames
 from holdfast.views.crossing import check_searched, crossing_block, no_table
 from holdfast.views.network import Network, Tell, check_network, two_families
 from holdfast.views.tree import TopDown, nearest_multiple, refine_groups
-from holdfast.wording.view import SIZES, bias_sentence, not_in_folder, size_name, totals_no_multiples, view_lines, view_sentence
+from holdfast.wording.view import (
+    SIZES,
+    bias_sentence,
+    moved_sentences,
+    not_in_folder,
+    size_name,
+    totals_no_multiples,
+    view_lines,
+    view_sentence,
+)
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
@@ -300,12 +309,24 @@ class PublicationView(Frames):
             for (names, size, units), column in zip(sizes, sums.T.tolist(), strict=True)
         )
 
+    @property
+    def level_changes(self) -> tuple[tuple[str, int], ...]:
+        """(level, by how much a total of it differs at most from the released one) of the levels where any does."""
+        change, labels = self.counts - self.released.counts, self.released.universe.labels
+        most = ((names, int(np.abs(_sums(unit, change)).max())) for names, unit in self._maker.levels)
+        return tuple((", ".join(map(labels.column, names)), largest) for names, largest in most if largest)
+
+    @property
+    def _sentence(self) -> str:
+        kept, promised = bool(self._plan.facts.kept.rows), self._plan.guarantee.keyed is None
+        return view_sentence(self.base, self.nonnegative, self.private, kept=kept, promised=promised)
+
     @cached_property
     def info(self) -> ViewInfo:
         """What goes into the file beside the table: what it is, what it was made of, its biases."""
         return ViewInfo(
             what="publication view",
-            text=view_sentence(self.base, self.nonnegative, self.private),
+            text=" ".join((self._sentence, *moved_sentences(self.level_changes))),
             release=self.release_id,
             test_key=not self.private,
             identity=self._plan.drawing.channel.identity,
@@ -512,11 +533,17 @@ def class_errors(
     return [(names, size, units) for names, size, units, _ in classes], out
 
 
+def _sums(unit: Ints, counts: Ints) -> Ints:
+    """The sum of each unit."""
+    sums = np.zeros(int(unit.max()) + 1, dtype=np.int64)
+    np.add.at(sums, unit, counts)
+    return sums
+
+
 def _classes(maker: ViewMaker, truth: Ints) -> Iterator[tuple[Names, str, int, Ints]]:
     """(names, size, units, their cells) of every group of cells and size that has units."""
     for names, unit in (*maker.groups.items(), (("cell",), np.arange(len(truth)))):
-        sums = np.zeros(int(unit.max()) + 1, dtype=np.int64)
-        np.add.at(sums, unit, truth)
+        sums = _sums(unit, truth)
         for low, high in SIZES:
             inside = (sums >= low) & (True if high is None else sums <= high)
             if inside.any():

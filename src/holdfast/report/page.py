@@ -373,12 +373,19 @@ def _headline(said: str) -> Markup:
     return join(tag("strong", head + stop), rest)
 
 
-def release_frame(card: Card, title: str) -> dict[str, Any]:
-    """What the frame of a page about a release needs."""
+def signed_text(card: Card) -> Markup:
+    """Whether the card is signed, and with which key."""
+    say, signer = say_of(card), card.release.signer
+    return say("page.not_signed") if signer is None else say("page.signed", signer=signer)
+
+
+def release_frame(card: Card, title: str, office_only: bool = True) -> dict[str, Any]:
+    """What the frame of a page about a release needs. `office_only`: with warnings that concern the office alone, not readers."""
     release, say = card.release, say_of(card)
     software = sorted(card.software.items(), key=lambda item: (item[0] != "holdfast", item[0]))  # as given, or by name in a ledger
     versions = ", ".join(f"{key.replace('_', ' ')} {format_field(value)}" for key, value in software)
-    alarms = (given.text.partition(". ")[0] for given in card.warnings if given.is_alarm)
+    warnings = [given for given in card.warnings if office_only or given.kind != "no-limit"]
+    alarms = (given.text.partition(". ")[0] for given in warnings if given.is_alarm)
     said = [] if card.table.name is None else [say("statement.table", name=name(card.table.name))]
     said += [name(release.office)] if release.office is not None else []
     said.append(say("statement.no_date") if release.date is None else text(release.date))
@@ -389,6 +396,6 @@ def release_frame(card: Card, title: str) -> dict[str, Any]:
         "footer": say.plain("page.release", id=release.id),
         "colophon": say("page.made", versions=versions),
         "banner": banner(card),
-        "banners": [(_headline(given.text), given.is_alarm) for given in card.warnings if given.kind != "test-key"],
+        "banners": [(_headline(given.text), given.is_alarm) for given in warnings if given.kind != "test-key"],
         "mark": say.plain("page.not_private") if release.test_key else next(iter(alarms), None),
     }

@@ -46,6 +46,7 @@ from holdfast.report.page import (
     say_of,
     sd_text,
     sentences,
+    signed_text,
     status_text,
     step_of,
     table_name,
@@ -87,7 +88,7 @@ def report_html(card: Card, kept_rows: Sequence[tuple[str, str, int | str]], fac
         apart = (_bounds(card),) if is_bounded(card) else (_grid(card),) if step_of(card) is not None else ()
         parts += (_how_far_off(card, facts), _use(card, facts), *_pictures(card, facts), *apart, *_view(card, facts))
         parts += (_kept_section(card, kept_rows), _promise(card), _noise(card, facts), _verify(card))
-    frame = release_frame(card, page_title(card, "report"))
+    frame = release_frame(card, page_title(card, "report"), office_only=False)
     told = {"eyebrow": say("page.report"), "lead": _lead(card), "tiles": _tiles(card), "sections": parts}
     return render("report.html.j2", language=say.language, **frame, **told)
 
@@ -404,8 +405,7 @@ def _example(facts: ReportFacts, card: Card) -> tuple[Markup, ...]:
 
 
 def _verify(card: Card) -> PageSection:
-    say, signer = say_of(card), card.release.signer
+    say = say_of(card)
     phrases = say("report.verify_suppressed" if is_suppressed(card) else "report.verify_text", command=code("holdfast verify folder"))
-    signed = say("report.not_signed") if signer is None else say("report.signed", signer=signer)
     note = sentences((say("report.list", universe=universe_text(card)), card.release.ledger_text))
-    return _section("verify", say("report.verify"), paragraph(sentences((phrases, signed))), paragraph(note, class_="note"))
+    return _section("verify", say("report.verify"), paragraph(sentences((phrases, signed_text(card)))), paragraph(note, class_="note"))

@@ -45,6 +45,7 @@ from holdfast.report.page import (
     rounded_text,
     say_of,
     sentences,
+    signed_text,
     status_text,
     step_of,
     universe_text,
@@ -119,7 +120,10 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         meaning=say(f"statement.meaning_{'person' if person else 'secret'}{'' if card.kept.totals else '_free'}", protected=protected),
         odds=odds_figure(say, protected, guess),
         meaning_text=() if guarantee.status == "exact" else (say("statement.estimated"),),
-        exact=(*_exact_lines(card, say), *(() if view is None else (say("statement.view", base=view.base),))),
+        exact=(
+            *_exact_lines(card, say),
+            *(() if view is None else (say("statement.view" if card.kept.totals else "statement.view_free", base=view.base),)),
+        ),
         exposed=exposed_text(card, SHOWN_EXPOSED),
         exposed_names=tuple(name(cell_text(card, cell)) for cell in card.exposed.names[:SHOWN_EXPOSED]),
         exposed_text=_exposed_text(card),
@@ -132,6 +136,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         parameters=_parameters(card, say),
         check=(
             say("statement.check_suppressed" if is_suppressed(card) else "statement.check_text", command=code("holdfast verify folder")),
+            signed_text(card),
         ),
         sign=say("statement.sign_text", id=name(release.id), name=name(card.table.name))
         if card.table.name is not None
@@ -329,8 +334,8 @@ def _error_tiles(card: Card, say: Say) -> tuple[Tile, ...]:
     tiles = [Tile(label, deviation_text(card, shown), say(f"statement.{note}", basis=error.basis))]
     factor, law = wide_factor(card)
     tiles.append(Tile(say("statement.error_reach"), distance(card, factor, shown), say(f"statement.error_reach_{law}")))
-    if spread.smallest != spread.largest:
-        low, high = (deviation_text(card, value) if value else "0" for value in (spread.smallest, spread.largest))
+    low, high = (deviation_text(card, value) if value else "0" for value in (spread.smallest, spread.largest))
+    if low != high:
         reach = say("statement.error_range_value", smallest=low, largest=high)
         zero = "statement.error_range_note" if spread.smallest else "statement.error_range_zero"
         tiles.append(Tile(say("statement.error_range"), reach, say(zero, zero=without_noise(card))))
@@ -409,7 +414,7 @@ def odds_figure(say: Say, protected: str, guess: Guess) -> PageFigure:
     told = format_number(int(odds)) if odds.isdecimal() else odds
     caption = say("statement.odds_caption" if guess.every_outcome else "statement.odds_caption_average", odds=told)
     if odds == "infinity":
-        caption = say("statement.odds_caption_sure")
+        caption = say("statement.odds_caption_none" if guess.delta == 1 else "statement.odds_caption_sure")
     header = (say("statement.odds_guess"), say("statement.odds_right"))
     return PageFigure(
         "odds", picture, caption, PageTable(title, header, tuple((label, hundredths(share)) for label, share in shares), frozenset({1}))

@@ -137,12 +137,13 @@ def _measure(guarantee: Guarantee, measure: int | Fraction) -> str:
     return f"{measure} in {'squared ' if guarantee.distance.is_squared else ''}{guarantee.distance.distance}"
 
 
-PASTE = "In the run file, in place of the budget and the shares that [release] has now:"
+def budget_line(rho: str) -> str:
+    """What [release] of a run file says of the budget."""
+    return f'rho = "{rho}"'
 
 
-def run_file_lines(rho: str, shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
-    """What [release] of a run file says for these shares."""
-    yield f'rho = "{rho}"'
+def share_lines(shares: Sequence[tuple[Any, Any, str]]) -> Iterator[str]:
+    """The rows of [[release.levels]] in a run file: below all other keys of [release], which would be part of a row."""
     for level, margin, share in shares:
         yield "[[release.levels]]"
         yield f"level = {_toml(level)}"

@@ -94,7 +94,7 @@ def _lines(found: Comparison) -> Iterator[str]:
     names = [one.size.replace(" or more", "+").replace(" to ", "-") for one in sizes]
     biased = [place for place in (1, len(sizes) - 1) if place > 0]
     header = ("mechanism", "promise", *(f"error {names[0]}" if not n else name for n, name in enumerate(names)))
-    header = (*header, *(f"bias {names[place]}" for place in biased), "negative", "draw takes")
+    header = (*header, *(f"bias {names[place]}" for place in biased), "negative", "noise takes")
     rows = [header, *(_cells(row, len(sizes), biased) for row in found.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 2

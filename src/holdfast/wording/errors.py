@@ -75,7 +75,7 @@ def error_sentences(
     if is_nil(largest, noun):
         size = f"below {NIL}"
     elif median:
-        size = f"{most}{middle} for a typical cell{f' ({low} to {high})' if smallest != largest else ''}"
+        size = f"{most}{middle} for a typical cell{f' ({low} to {high})' if low != high else ''}"
     else:  # a typical cell, which kept totals fix, says nothing about those with noise
         size = f"0 for half of the cells or more, and {'' if is_bound else 'up to '}{most}{high} for the others"
     exact = f" Kept totals have no {what}." if kept else ""

@@ -6,8 +6,11 @@ from fractions import Fraction
 
 from holdfast.card.parts import LawInfo
 from holdfast.display import count_of
-from holdfast.exact.formatting import format_exact, format_number_up, format_short, format_three, format_up
+from holdfast.exact.formatting import format_exact, format_number_up, format_three, format_up
 from holdfast.privacy.guarantee import GaussianLaw, Guarantee
+
+LITTLE_GAIN = 2
+"""How many times as wide the sequential law makes the noise, from which on most of a larger budget goes into its price."""
 
 
 def law_info(guarantee: Guarantee) -> LawInfo | None:
@@ -36,7 +39,7 @@ def law_sentences(law: GaussianLaw) -> list[str]:
     asked = ", as asked for" if law.asked == law.name else ""
     if law.name == "sequential":
         why = asked or ": by the lattice law, blocks would be drawn too often before one is kept"
-        return [f"Sequential law{why}.", _price(law), _decider(law)]
+        return [f"Sequential law{why}.", _cost(law), _formula(law), _decider(law)]
     if law.tries is None:
         return [f"Lattice law{asked}."]
     if law.asked == "sequential":
@@ -45,9 +48,16 @@ def law_sentences(law: GaussianLaw) -> list[str]:
     return [f"Lattice law: {tries} expected until a block is kept.", *_wider(law)]
 
 
-def _price(law: GaussianLaw) -> str:
-    rho = format_short(law.rho)
-    return f"The promise counts 1 + kappa times the lattice law's rho = {rho} per unit of distance, kappa = {_up(law.kappa)}."
+def _cost(law: GaussianLaw) -> str:
+    """What the sequential law costs, in plain words: in noise, or, where the noise was given, in budget."""
+    if law.factor == 1:
+        return f"For this noise the sequential law counts {_up(1 + law.kappa)} times the rho that the lattice law would."
+    little = ", so more budget gains little" if law.factor >= LITTLE_GAIN else ""
+    return f"Its noise has about {_up(law.factor)} times the variance that the lattice law would have at this budget{little}."
+
+
+def _formula(law: GaussianLaw) -> str:
+    return f"The promise is (1 + kappa) rho per unit of distance, rho = {format_exact(law.rho)} and kappa = {_up(law.kappa)}."
 
 
 def _decider(law: GaussianLaw) -> str:
@@ -78,8 +88,4 @@ def price_sentences(guarantee: Guarantee) -> list[str]:
     if law is None or law.name == "lattice":
         return []
     final = "Each cell, or each group of cells," if law.in_groups else "Each cell"
-    return [
-        f"{final} is final when it is drawn (the sequential law). For that the promise counts 1 + kappa times as much, kappa = "
-        f"{_up(law.kappa)}.",
-        _decider(law),
-    ]
+    return [f"{final} is final when it is drawn (the sequential law). {_cost(law)}"]

@@ -79,7 +79,7 @@ def ledger_screen(account: Account, last: Event) -> str:
         f"Releases  as requested: cost for {whose}" if account.releases else "Releases  none yet",
         *_releases(list(account.releases.values()), max(MAX_RELEASES - len(declared) - more, 1), several),
         *declared,
-        *_lines_under("Spent", [f"{_spent(balance)}{_whose(balance, several)}" for balance in balances]),
+        *_lines_under("Spent", [f"{_spent(balance)}{_whose(balance, several)}{_apart(balance, ', and ')}" for balance in balances]),
         *_lines_under("Left", [line for lines in left for line in lines]),
         *(line for balance in balances for line in _secret(balance)),
     ]
@@ -129,13 +129,13 @@ def _secret(balance: Balance) -> list[str]:
 
 
 def price_sentences(planned: PlannedCharge) -> str:
-    """What a release would cost, against what is left, for every unit of the account."""
+    """What a release would cost, against what is left, for every unit of the account. Why it would be refused, the error says."""
     balance = planned.balance
     if planned.cost is None and planned.problem is not None:
-        return f"The release would be refused: {planned.problem}"
+        return "The release would be refused."
     sentences = [f"{_price(one)}." for one in (planned, *planned.others)]
     if planned.problem is not None:
-        sentences.append(f"It would be refused: {planned.problem}")
+        sentences.append("It would be refused.")
     elif planned.begun:
         sentences.append(BEGUN)
     elif not planned.resumable and balance is not None and balance.granted is not None:
@@ -198,10 +198,13 @@ def accepted_sentence(lost: Iterable[Seen]) -> str:
 
 def _spent(balance: Balance) -> str:
     of = "" if balance.granted is None else f" of {format_amount(balance.granted, up=False)}"
-    apart = "" if not balance.estimated else f", and {count_of(balance.estimated, 'release')} by Markov chains, which cannot be added up"
-    if balance.cell_key:
-        apart += f", and {count_of(balance.cell_key, 'release')} by cell keys, without a guarantee"
-    return f"{balance.currency} = {format_amount(balance.spent)}{of}{apart}"
+    return f"{balance.currency} = {format_amount(balance.spent)}{of}"
+
+
+def _apart(balance: Balance, start: str) -> str:
+    """Releases that are recorded and not counted in what is spent; empty where there are none."""
+    kinds = ((balance.estimated, "by Markov chains, which cannot be added up"), (balance.cell_key, "by cell keys, without a guarantee"))
+    return "".join(f"{start}{count_of(number, 'release')} {what}" for number, what in kinds if number)
 
 
 def _left_text(balance: Balance, left: Fraction) -> str:
@@ -233,7 +236,8 @@ def balances_screen(balances: Iterable[Balance]) -> str:
         if balance.left is not None and balance.all_charges != balance.spent:
             left += " if nothing is declared"
         whose = _whose(balance, balance.dataset in several)
-        rows.append((balance.dataset, f"{_spent(balance)} spent{whose}, {left}; {count_of(balance.recorded, 'release')}"))
+        apart = f" ({others})" if (others := _apart(balance, ", ").removeprefix(", ")) else ""
+        rows.append((balance.dataset, f"{_spent(balance)} spent{whose}, {left}; {count_of(balance.recorded, 'release')}{apart}"))
     column = max((min(width(clean(name)), 36) for name, _ in rows), default=0)
     lines: list[str] = []
     for name, text in rows:

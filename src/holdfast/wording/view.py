@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.card.parts import ViewInfo
 
@@ -16,15 +16,22 @@ def size_name(size: tuple[int, int | None]) -> str:
     return f"{low} or more" if high is None else (f"{low}" if low == high else f"{low} to {high}")
 
 
-def view_sentence(base: int, nonnegative: bool, private: bool) -> str:
-    """What a view is, beside its file."""
+def view_sentence(base: int, nonnegative: bool, private: bool, *, kept: bool, promised: bool) -> str:
+    """What a view is, beside its file. `kept`: whether there are kept totals; `promised`: whether the release has a guarantee."""
     what = " and ".join(text for text in ("not negative" if nonnegative else "", f"multiples of {base}" if base > 1 else "") if text)
     said = (
-        f"A publication view: the released counts changed so that they are {what}, with every kept total exact. These are not the "
-        "released counts, and they are biased: take the released counts for sums, comparisons and models. The view was made from the "
-        "published files alone, so it has the promise of the release and costs no budget."
+        f"A publication view: the released counts changed so that they are {what}{', with every kept total exact' if kept else ''}. These "
+        "are not the released counts, and they are biased: take the released counts for sums, comparisons and models. The view was made "
+        f"from the published files alone, so it {'has the promise of the release and costs no budget' if promised else 'reveals no more'}."
     )
     return said if private else f"{said} NOT PRIVATE: the noise of the release came from a test key."
+
+
+def moved_sentences(moved: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Say by how much totals that are not kept differ from the released ones; nothing where none does."""
+    if moved:
+        most = "; ".join(f"{largest:,} ({level})" for level, largest in moved)
+        yield f"Totals that are not kept change too, a released one by up to {most}: take these from the released table."
 
 
 def bias_sentence(draws: int, has_law: bool) -> str:
@@ -38,7 +45,7 @@ def bias_sentence(draws: int, has_law: bool) -> str:
         return "No bias is given: kept totals cross over so many cells that simulating it would take too long."
     return (
         f"Bias: the mean of the view less the true count, by the size of the true count, over {draws:,} releases simulated from the public "
-        "law. The true table is not known; this view, to the base of 1, takes its place."
+        "law. The true table is not known; this view, to the base of 1, takes its place, also for the sizes."
     )
 
 
