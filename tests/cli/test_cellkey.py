@@ -361,7 +361,7 @@ class TestPerturb:
             signal.raise_signal(signal.SIGINT)
 
         with monkeypatch.context() as stopped:
-            stopped.setattr("holdfast.publication.folder.save_frame", stop)
+            stopped.setattr("holdfast.publication.folder.save_pieces", stop)
             done = run(*MADE)
         assert (done.code, NOTHING_CHARGED in done.err) == (130, True), done.err
         held = Ledger.open("holdfast-ledger.sqlite").reservation("people", "out")

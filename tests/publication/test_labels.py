@@ -14,7 +14,7 @@ from holdfast.channels import Facts
 from holdfast.errors import HoldfastError, InvalidCode, InvalidParameter, UnknownColumn, VerificationFailed
 from holdfast.invariants.constraints import constraint_of
 from holdfast.publication.publication import Publication
-from holdfast.publication.sums import Level, Units, level_title
+from holdfast.publication.sums import Level, LevelUnits, level_title
 from holdfast.runfiles.runfile import load_run
 from holdfast.tables import Declarations
 from holdfast.tables.labels import ColumnLabels, Labels, read_labels
@@ -107,15 +107,15 @@ def test_a_plan_has_the_labels_without_a_count(work):
 def test_names_of_units_and_levels(work):
     release = _released(work)
     plan, universe = release.plan, release.plan.facts.universe
-    county = Units(plan, release.table).sums(Level("county", ("state", "county")))
+    county = LevelUnits(plan, release.table).sums(Level("county", ("state", "county")))
     assert county.name(0) == "Illinois, Cook County"
     assert county.name(2) == "Virginia, Washington County"
     assert county.codes(0) == {"state": "17", "county": "031"}
     assert level_title(universe, county.level) == "County"
     both = Level("sex x age", ("sex", "age"))
     assert level_title(universe, both) == "Sex x age"
-    assert Units(plan, release.table).sums(both).name(0) == "women, 18 to 24"
-    assert Units(plan, release.table).sums(Level("county", ("county",))).name(0) == "031"  # without its state it has no name
+    assert LevelUnits(plan, release.table).sums(both).name(0) == "women, 18 to 24"
+    assert LevelUnits(plan, release.table).sums(Level("county", ("county",))).name(0) == "031"  # without its state it has no name
 
 
 def test_equal_labels_of_two_codes_are_told_apart():

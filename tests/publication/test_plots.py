@@ -21,7 +21,7 @@ from holdfast.publication.maps import MapRequest
 from holdfast.publication.plots import Plot
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import shares, sizes, spreads
-from holdfast.publication.sums import Level, LevelSums, Units
+from holdfast.publication.sums import Level, LevelSums, LevelUnits
 from holdfast.report.figures.heat_map import shade_edges, shade_of
 from holdfast.report.figures.svg import RAMP, Figure
 from holdfast.runfiles.runfile import load_run
@@ -400,7 +400,7 @@ def test_proved_bounds_are_never_rounded_down() -> None:
     universe = hf.Universe.product({"county": counties, "sex": ["F", "M"]})
     plan = hf.plan(universe, [hf.margin("state")], hf.GeneralizedGaussian(rho="1/10", levels={"state": "1/3", "county": "2/3"}))
     assert plan.expected_error.basis == "upper bound"
-    units = Units(plan)
+    units = LevelUnits(plan)
     for level, found in zip(units.levels, spreads(units, units.levels), strict=True):
         exact = units.deviations(level)
         largest, shown = float(exact.max()), found.largest

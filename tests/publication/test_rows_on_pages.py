@@ -13,7 +13,7 @@ from holdfast.card.figure_facts import ReportFacts
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import MOST_GROUPS, WHOLE, table_rows
 from holdfast.publication.rows import FIRST
-from holdfast.publication.sums import Units
+from holdfast.publication.sums import LevelUnits
 from holdfast.report.report import report_html
 from holdfast.verification.inert import not_inert
 from tests.notebooks import notebook_page
@@ -30,7 +30,7 @@ def released(universe: hf.Universe, mechanism: Any = NOISE, keep: str | None = N
 
 def report(made: Publication) -> str:
     """The report of a release with nothing on it but the table."""
-    return report_html(made.card, [], ReportFacts(table_rows(Units(made.plan), made.table)))
+    return report_html(made.card, [], ReportFacts(table_rows(LevelUnits(made.plan), made.table)))
 
 
 def letters(size: int, head: str) -> list[str]:
@@ -40,7 +40,7 @@ def letters(size: int, head: str) -> list[str]:
 @pytest.mark.parametrize("size", [1, 2 * FIRST, 2 * FIRST + 1, WHOLE])
 def test_a_short_table_is_on_the_page_whole(size: int) -> None:
     made = released(hf.Universe.product({"area": letters(size, "a")}))
-    facts, page = table_rows(Units(made.plan), made.table), Page(report(made))
+    facts, page = table_rows(LevelUnits(made.plan), made.table), Page(report(made))
     deviation = made.card.expected_error.cell_standard_deviation.median
     assert [row.value for row in facts.groups[0].rows] == [str(count) for count in made.table.counts.tolist()]
     for code, count in zip(letters(size, "a"), made.table.counts.tolist(), strict=True):
@@ -58,7 +58,7 @@ def test_a_row_begins_with_the_name_of_its_column_where_rows_are_a_list() -> Non
 def test_a_long_table_has_the_first_rows_of_every_group() -> None:
     regions = letters(7, "region ")
     made = released(hf.Universe.product({"town": letters(61, "t"), "region": regions, "sex": ["F", "M"]}))
-    facts = table_rows(Units(made.plan), made.table)
+    facts = table_rows(LevelUnits(made.plan), made.table)
     assert (facts.level, [group.name for group in facts.groups]) == ("region", regions)
     assert {group.size for group in facts.groups} == {61 * 2}
     assert {len(group.rows) for group in facts.groups} == {WHOLE // 7}
@@ -85,7 +85,7 @@ def test_a_long_table_has_the_first_rows_of_every_group() -> None:
 )
 def test_a_large_table_has_no_longer_page(cells: int, areas: int, groups: int) -> None:
     made = released(hf.Universe.product({"area": letters(areas, "a"), "age": letters(cells // areas, "b")}))
-    facts = table_rows(Units(made.plan), made.table)
+    facts = table_rows(LevelUnits(made.plan), made.table)
     assert len(facts.groups) == groups
     assert sum(len(group.rows) for group in facts.groups) <= WHOLE
     assert len(notebook_page(made)) < 20_000

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidParameter
 from holdfast.lattices.shapes import Levels
 from holdfast.publication import sums as sums_module
 from holdfast.publication.publication import Publication
-from holdfast.publication.sums import CellGroups, Level, Units, find_level
+from holdfast.publication.sums import CellGroups, Level, LevelUnits, find_level
 from tests.exposing import exposing
 
 NESTED = hf.Universe.listed({"state": list("aaaabbc"), "county": ["1", "1", "2", "3", "1", "2", "1"], "tract": [str(i) for i in range(7)]})
@@ -58,7 +58,7 @@ def test_every_sum_and_its_deviation_are_those_found_one_by_one(name: str) -> No
     covariance = release.plan.covariance
     assert covariance is not None
     assert release.table.standard_deviations is not None
-    units = Units(release.plan, release.table)
+    units = LevelUnits(release.plan, release.table)
     for level in (*units.levels, *units.margins):
         found, own = units.sums(level), units.grouping(level)
         unit_of = np.arange(len(release.table)) if own is None else own.unit_of()
@@ -71,17 +71,17 @@ def test_every_sum_and_its_deviation_are_those_found_one_by_one(name: str) -> No
 
 
 def test_nested_columns_are_levels_and_others_are_margins() -> None:
-    assert [level.name for level in Units(made("one sum").plan).levels] == ["whole table", "state", "county", "cells"]
-    assert [level.name for level in Units(made("one sum").plan).margins] == ["whole table", "cells"]
-    assert [level.name for level in Units(made("grids").plan).levels] == ["whole table", "cells"]
+    assert [level.name for level in LevelUnits(made("one sum").plan).levels] == ["whole table", "state", "county", "cells"]
+    assert [level.name for level in LevelUnits(made("one sum").plan).margins] == ["whole table", "cells"]
+    assert [level.name for level in LevelUnits(made("grids").plan).levels] == ["whole table", "cells"]
     names = ["whole table", "area", "sex", "age", "area x sex", "area x age", "sex x age", "cells"]
-    assert [level.name for level in Units(made("grids").plan).margins] == names
-    assert [level.name for level in Units(made("levels").plan).levels][:2] == ["whole table", "state"]
+    assert [level.name for level in LevelUnits(made("grids").plan).margins] == names
+    assert [level.name for level in LevelUnits(made("levels").plan).levels][:2] == ["whole table", "state"]
 
 
 def test_units_are_called_by_their_codes() -> None:
     release = made("one sum")
-    units = Units(release.plan, release.table)
+    units = LevelUnits(release.plan, release.table)
     county = units.sums(find_level(units, "county"))
     assert [county.name(unit) for unit in range(6)] == ["a, 1", "a, 2", "a, 3", "b, 1", "b, 2", "c, 1"]
     tract = units.sums(find_level(units, "cells"))
@@ -90,22 +90,22 @@ def test_units_are_called_by_their_codes() -> None:
 
 
 def test_the_first_level_with_noise_is_meant_where_none_is_named() -> None:
-    assert find_level(Units(made("one sum").plan), None) == Level("county", ("state", "county"))
-    assert find_level(Units(made("grids").plan), None).name == "cells"
+    assert find_level(LevelUnits(made("one sum").plan), None) == Level("county", ("state", "county"))
+    assert find_level(LevelUnits(made("grids").plan), None).name == "cells"
 
 
 def test_what_is_no_level_is_refused_with_those_there_are() -> None:
     with pytest.raises(InvalidParameter, match=r"There is no level 'town'\. Levels: .*'county'"):
-        find_level(Units(made("one sum").plan), "town")
+        find_level(LevelUnits(made("one sum").plan), "town")
 
 
 def test_what_would_take_too_long_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """One grid of 18 cells; room for one unit."""
     plan = made("one grid").plan
     assert len(plan.drawing.channel.shapes()) == 1
-    whole = Units(plan).deviations(Level("area", ("area",)))
+    whole = LevelUnits(plan).deviations(Level("area", ("area",)))
     monkeypatch.setattr(sums_module, "MOST_WORK", 20)
-    some = Units(plan).deviations(Level("area", ("area",)))
+    some = LevelUnits(plan).deviations(Level("area", ("area",)))
     known = ~np.isnan(some)
     assert 0 < known.sum() < len(some)
     assert np.array_equal(some[known], whole[known])
@@ -117,7 +117,7 @@ def test_units_of_hierarchies_have_a_closed_form(name: str, monkeypatch: pytest.
     plan = made(name).plan
     assert {type(shape) for shape in plan.drawing.channel.shapes()} == {Levels}
     monkeypatch.setattr(sums_module, "MOST_WORK", 0)
-    units = Units(plan)
+    units = LevelUnits(plan)
     for level in (*units.levels, *units.margins):
         assert np.isnan(units.deviations(level)).any() == (level.name == "county")
 
@@ -130,7 +130,7 @@ def test_a_coarser_level_is_found_from_a_finer_one(name: str) -> None:
     assert covariance is not None
     for fine in (columns[: k + 1] for columns in (universe.columns, universe.columns[::-1]) for k in range(len(universe.columns) - 1)):
         for coarse in {fine[:k] for k in range(len(fine))} | {fine[k:] for k in range(1, len(fine))}:
-            units = Units(release.plan, release.table)
+            units = LevelUnits(release.plan, release.table)
             units.grouping(Level("fine", fine))
             found, (groups, codes) = units.grouping(Level("coarse", coarse)), universe.group(coarse)
             alone = CellGroups(len(codes), groups.astype(np.int32), codes)

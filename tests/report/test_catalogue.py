@@ -45,8 +45,8 @@ def test_no_sentence_is_left_over() -> None:
 
 
 def test_forms_go_by_the_number() -> None:
-    assert sentence("en", "statement.kept", 1).startswith("1 total is")
-    assert sentence("en", "statement.kept", 0).startswith("{count} totals are")
+    assert sentence("en", "statement.kept", 1).startswith("The kept total is")
+    assert sentence("en", "statement.kept", 0).startswith("The {count} kept totals are")
     assert Say()("statement.left_out", count=4929) == "4,929 cells left out of the draw"
     assert sentence("en", "statement.budget", 1) == "The budget"
 

@@ -112,11 +112,11 @@ class TestWhatFitsTheRelease:
             assert words in read().text
             assert words not in said
         assert "Suppose someone knows everything about everyone else." in said
-        assert "every sum carries noise. Every count carries random noise" in said
+        assert "every sum carries noise. The noise is a whole number" in said
 
     def test_an_exposed_cell_has_no_noise(self) -> None:
-        assert "Every count that the kept totals do not fix carries random noise" in read().text
-        assert "Every other count carries random noise" in read(exposed__cells=0, exposed__names=[]).text
+        assert "Every count that the kept totals do not fix was changed by random noise" in read().text
+        assert "Every other count was changed by random noise" in read(exposed__cells=0, exposed__names=[]).text
 
     def test_what_costs_nothing_protects_many_records_too(self) -> None:
         assert "is protected less" in read().text

@@ -102,7 +102,7 @@ class CoupledMetropolis:
 
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             made, used, code = compiled.advance_pair(
-                chunk, wanted, v, w, kernel.basis @ v, kernel.basis @ w, kernel.watched, kernel.table, self.coins, kernel.rule
+                chunk, wanted, v, w, kernel.basis @ v, kernel.basis @ w, kernel.entries_at_hand, kernel.table, self.coins, kernel.rule
             )
             return int(made), int(used), int(code)
 
@@ -277,7 +277,7 @@ class Metropolis:
         def loop(chunk: NDArray[np.uint32], wanted: int) -> tuple[int, int, int]:
             nonlocal made, accepted
             done, used, code, taken = compiled.advance(
-                chunk, wanted, v, self.basis @ v, made, every, record, self.trace_rows, self.watched, self.table, self.rule
+                chunk, wanted, v, self.basis @ v, made, every, record, self.trace_rows, self.entries_at_hand, self.table, self.rule
             )
             made, accepted = made + int(done), accepted + int(taken)
             return int(done), int(used), int(code)
@@ -338,7 +338,7 @@ class Metropolis:
         return Jumps(np.append(direct, np.int32(len(sampler.high) - 1)), sampler.high, sampler.low, shift, sampler.first)
 
     @cached_property
-    def watched(self) -> Watched:
+    def entries_at_hand(self) -> Watched:
         columns, rows = (indices.astype(np.int64) for indices in np.nonzero(self.basis.T))
         bounds = ((self.target.lower, -LARGEST_ENERGY), (self.target.upper, LARGEST_ENERGY))
         lower, upper = (np.full(self.target.cells, far) if bound is None else bound.copy() for bound, far in bounds)

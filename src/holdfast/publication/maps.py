@@ -17,7 +17,7 @@ from holdfast.display import shorten
 from holdfast.errors import InvalidParameter
 from holdfast.publication.map_files import MapFile, read_map, read_public_map, write_map
 from holdfast.publication.plan import Plan
-from holdfast.publication.sums import Level, Units, find_level
+from holdfast.publication.sums import Level, LevelUnits, find_level
 
 if TYPE_CHECKING:
     from holdfast.publication.publication import PublishedTable
@@ -58,7 +58,7 @@ def check_folder_map(plan: Plan, request: MapRequest) -> None:
     """Refuse a map that could not be drawn, before anything is drawn: a bad file, no such property or level, codes of other areas."""
     if not plan.drawing.channel.target.publishes_cells:
         raise InvalidParameter("This release leaves counts out: there are no numbers of all areas for a map. Leave map out.", field="map")
-    _matching(Units(plan), _codes(read_map(request.file), request.code)[0], request.level)
+    _matching(LevelUnits(plan), _codes(read_map(request.file), request.code)[0], request.level)
 
 
 def folder_areas(content: bytes, plan: Plan, table: PublishedTable, level: str | None = None) -> AreasFacts:
@@ -74,7 +74,7 @@ def map_facts(plan: Plan, table: PublishedTable, given: MapFile, code: str, leve
                  that could be two areas, is refused: county 001 is in many states.
     """
     codes, wanted = _codes(given, code)
-    units = Units(plan, table)
+    units = LevelUnits(plan, table)
     found_level, place = _matching(units, codes, level)
     sums = units.sums(found_level)
     areas = []
@@ -99,7 +99,7 @@ def _codes(given: MapFile, code: str) -> tuple[list[str | None], set[str]]:
     return codes, {found for found in codes if found is not None}
 
 
-def _matching(units: Units, codes: Sequence[str | None], level: str | None) -> tuple[Level, dict[str, int]]:
+def _matching(units: LevelUnits, codes: Sequence[str | None], level: str | None) -> tuple[Level, dict[str, int]]:
     """The level that is drawn, and the unit of each code that a map may have for it: the level with the most codes of the map."""
     areas = Counter(code for code in codes if code is not None)
     best: tuple[int, Level, list[Written]] | None = None
@@ -120,18 +120,18 @@ def _matching(units: Units, codes: Sequence[str | None], level: str | None) -> t
     return chosen, place
 
 
-def _candidates(units: Units) -> list[Level]:
+def _candidates(units: LevelUnits) -> list[Level]:
     columns = units.universe.columns
     return [*units.levels[1:], *(_told_apart(units, Level(column, (column,))) for column in columns)]
 
 
-def _told_apart(units: Units, level: Level) -> Level:
+def _told_apart(units: LevelUnits, level: Level) -> Level:
     """The level itself; where its codes repeat under those of other columns, with these."""
     whole = Level(level.name, (*_above(units, level), *level.columns))
     return level if level.of_tree is not None or units.count(whole) == units.count(level) else whole
 
 
-def _above(units: Units, level: Level) -> tuple[str, ...]:
+def _above(units: LevelUnits, level: Level) -> tuple[str, ...]:
     """The columns that the last one of a level is nested in, but for those of the level."""
     if level.of_tree is not None or not level.columns:
         return ()
@@ -149,7 +149,7 @@ class Written(NamedTuple):
     """The code that says it."""
 
 
-def _written(units: Units, level: Level) -> Iterator[Written]:
+def _written(units: LevelUnits, level: Level) -> Iterator[Written]:
     """Codes of units as a map may have them: the code itself ("031"), and behind those of the columns it is nested in ("17031")."""
     if units.count(level) > MOST_AREAS:
         return

@@ -12,7 +12,7 @@ from holdfast.publication import report_facts as facts
 from holdfast.publication.map_files import MAP_FILE, read_map
 from holdfast.publication.maps import folder_areas, map_facts
 from holdfast.publication.report_facts import margin_spreads, noise_charts, relative_shares
-from holdfast.publication.sums import Units, find_level
+from holdfast.publication.sums import LevelUnits, find_level
 from holdfast.report.figures.area_map import map_figure
 from holdfast.report.figures.errors import error_figure, relative_figure
 from holdfast.report.figures.heat_map import heat_figure
@@ -42,16 +42,16 @@ class Plot:
 
     def error_by_level(self) -> Figure:
         """Standard deviations from the whole table over nested columns, or levels of the budget, to the cells."""
-        return self._errors("level", facts.spreads(units := Units(self._plan), units.levels))
+        return self._errors("level", facts.spreads(units := LevelUnits(self._plan), units.levels))
 
     def error_by_margin(self) -> Figure:
         """Standard deviations of the sums by each column that is not nested, and by pairs of them."""
-        units = Units(self._plan)
+        units = LevelUnits(self._plan)
         return self._errors("margin", margin_spreads(units) or facts.spreads(units, units.margins))
 
     def error_by_size(self, level: str | Sequence[str] = "cells") -> Figure:
         """Standard deviation against the size of the published number, with lines of equal relative error."""
-        units = Units(self._plan, self._table)
+        units = LevelUnits(self._plan, self._table)
         found = facts.sizes(units.sums(find_level(units, level)), self._table.measure.whole)
         if found is None:
             raise _unknown()
@@ -59,7 +59,7 @@ class Plot:
 
     def relative_errors(self) -> Figure:
         """The share of published numbers whose standard deviation is above 5, 10, 25 and 50 % of the number, for every level."""
-        units = Units(self._plan, self._table)
+        units = LevelUnits(self._plan, self._table)
         found = relative_shares([units.sums(level) for level in units.levels])
         if not found:
             raise _unknown()
@@ -69,7 +69,7 @@ class Plot:
         """The largest numbers of a level with 95 % intervals; by default of the coarsest level that carries noise."""
         if not isinstance(most, int) or not 1 <= most <= MOST_BARS:
             raise InvalidParameter(f"most is a number of bars from 1 to {MOST_BARS}.", field="most")
-        units = Units(self._plan, self._table)
+        units = LevelUnits(self._plan, self._table)
         sums = units.sums(find_level(units, level))
         return ranked_figure(self._say, facts.rank_sums(self._plan, self._table, sums, most), self._noun)
 

@@ -45,7 +45,7 @@ from holdfast.lattices.shapes import Shape
 from holdfast.laws import Reads
 from holdfast.publication.plan import Plan
 from holdfast.publication.rows import published_rows, rows_facts
-from holdfast.publication.sums import PIECE, Level, LevelSums, Units, level_title, tally
+from holdfast.publication.sums import PIECE, Level, LevelSums, LevelUnits, level_title, tally
 from holdfast.samplers.protocol import BlockSampler, InputSampler, cell_draws
 from holdfast.tables import Universe
 from holdfast.wording.figures import is_nil
@@ -139,7 +139,7 @@ PER_DECADE, DEVIATIONS_PER_DECADE = 6, 8
 """Bubbles of the figure of sizes."""
 
 
-def spreads(units: Units, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
+def spreads(units: LevelUnits, levels: Iterable[Level]) -> tuple[SpreadFacts, ...]:
     """The standard deviations of every level, in short."""
     return tuple(_spread(units.plan, level_title(units.universe, level), units.deviations(level)) for level in levels)
 
@@ -263,7 +263,7 @@ def grid_of(plan: Plan, table: PublishedTable, columns: Sequence[str] | None) ->
     shape = tuple(universe.code_count(column) for column in wanted)
     if shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
         raise InvalidParameter(f"A heat map has at most {MOST_ROWS} rows and {MOST_COLUMNS} columns. Here are {shape[0]} and {shape[1]}.")
-    sums = Units(plan, table).sums(Level(" x ".join(wanted), wanted))
+    sums = LevelUnits(plan, table).sums(Level(" x ".join(wanted), wanted))
     codes = np.stack([universe.code_indices(c) for c in wanted], axis=1) if sums.grouping is None else sums.grouping.codes
     assert codes is not None
     values: list[list[float | None]] = [[None] * shape[1] for _ in range(shape[0])]
@@ -326,7 +326,7 @@ MOST_GROUPS = 60
 """Groups of rows that a page lists: the states of a country, not its counties."""
 
 
-def table_rows(units: Units, table: PublishedTable) -> RowsFacts:
+def table_rows(units: LevelUnits, table: PublishedTable) -> RowsFacts:
     """The first rows, and all rows of a table that is short; of another the first of every group."""
     universe = units.universe
     candidates = (*reversed(units.levels[1:-1]), *(Level(column, (column,)) for column in universe.columns))
@@ -361,8 +361,8 @@ def _first_cells(unit_of: NDArray[np.int32], sizes: Ints, most: int) -> list[Int
 def report_facts(plan: Plan, table: PublishedTable, areas: AreasFacts | None = None, view: ViewInfo | None = None) -> ReportFacts:
     """Figures that this release can have: none of them where counts are left out. `view`: what view.json says, if there is one."""
     if not table.published.all():
-        return ReportFacts(table_rows(Units(plan), table))
-    units = Units(plan, table)
+        return ReportFacts(table_rows(LevelUnits(plan), table))
+    units = LevelUnits(plan, table)
     rows, sums = table_rows(units, table), [units.sums(level) for level in units.levels]
     is_nil_noise = is_nil(plan.expected_error.largest or 0.0, table.measure.published_noun)  # its figures would look like accuracy
     heat = _two_way(plan, table)
@@ -391,7 +391,7 @@ def _some(spreads: tuple[SpreadFacts, ...]) -> tuple[SpreadFacts, ...]:
     return spreads if len(spreads) <= SHOWN_MARGINS else (*spreads[: SHOWN_MARGINS - 1], spreads[-1])
 
 
-def margin_spreads(units: Units) -> tuple[SpreadFacts, ...]:
+def margin_spreads(units: LevelUnits) -> tuple[SpreadFacts, ...]:
     """Errors of the margins of the whole table; where the budget has shares for levels, of the margins of every level."""
     plan = units.plan
     if plan.covariance is None:

@@ -267,7 +267,7 @@ def _above(universe: Universe, column: str, level: str) -> dict[str, str]:
     return {leaf: node for node in tree.level(level) for leaf in tree.leaves(node)}
 
 
-class Units:
+class LevelUnits:
     """The levels of a plan's table, each found once: of a level whose columns a finer one has, from the units of that."""
 
     def __init__(self, plan: Plan, table: PublishedTable | None = None) -> None:
@@ -390,7 +390,7 @@ class Units:
         return _round_values(np.sqrt(np.maximum(variances, 0.0)) * plan.step, plan.sum_digits, is_bound=is_bound)
 
 
-def find_level(units: Units, name: str | Sequence[str] | None) -> Level:
+def find_level(units: LevelUnits, name: str | Sequence[str] | None) -> Level:
     """By name: a level or margin of the table, a column, several columns, or "cells". None: the first level that carries noise."""
     universe = units.universe
     known = {level.name: level for level in (*units.margins, *units.levels)}
@@ -409,7 +409,7 @@ def find_level(units: Units, name: str | Sequence[str] | None) -> Level:
     return Level(" x ".join(columns), columns)
 
 
-def _first_noisy(units: Units) -> Level:
+def _first_noisy(units: LevelUnits) -> Level:
     for level in units.levels[1:-1]:
         if units.plan.covariance is not None and np.any(units.deviations(level) != 0):
             return level

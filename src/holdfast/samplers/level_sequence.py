@@ -155,7 +155,7 @@ class Weights:
 
     @property
     def children_left(self) -> Ints:
-        """Of every child, how many children of its parent are not drawn before it."""
+        """For every child, how many children of its parent are not drawn before it."""
         return np.repeat(self.starts[1:], np.diff(self.starts)) - np.arange(self.starts[-1])
 
     def innovations(self, m: Table, axis: int) -> Table:

@@ -75,9 +75,9 @@ class TableFile:
             if piece.column_names != wanted:
                 fail([f"{self.name} has other columns than codes, count, standard deviation and exposed"])
             texts.add(piece)
-            yield self._typed(piece, codes)
+            yield self._with_types(piece, codes)
 
-    def _typed(self, piece: Any, codes: int) -> Any:
+    def _with_types(self, piece: Any, codes: int) -> Any:
         import pyarrow as pa
 
         *counts, deviation, exposed = piece.columns[codes:]
@@ -94,7 +94,7 @@ class TableFile:
 
 class TextSizes:
     """The bytes that the first columns of pieces of a table would fill as texts; ValueError if they are not texts, or more than `most`: one
-    long text may stand in many rows.
+    long text may be in many rows.
     """
 
     def __init__(self, codes: int, most: int) -> None:
