@@ -17,7 +17,7 @@ from holdfast.exact.formatting import format_published
 from holdfast.publication import sums as sums_module
 from holdfast.publication.publication import Publication
 from holdfast.publication.report_facts import CONFIDENCE, NORMAL, computed_intervals, rank_sums, report_facts
-from holdfast.publication.sums import Level, Units
+from holdfast.publication.sums import Level, LevelUnits
 from holdfast.wording.catalogue import Sentences
 from holdfast.wording.figures import interval_text
 
@@ -86,7 +86,7 @@ def _inside(cells: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
 def test_bars_and_the_example_are_the_intervals_of_the_folder(kind: str, tmp_path: Path) -> None:
     """Every bar of every level and margin, and the example; those of the report stand on its page."""
     loaded, noisy = hf.load(COMPUTED[kind]().save(tmp_path / "out")), 0
-    units = Units(loaded.plan, loaded.table)
+    units = LevelUnits(loaded.plan, loaded.table)
     for level in dict.fromkeys((*units.levels, *units.margins)):
         sums = units.sums(level)
         found = rank_sums(loaded.plan, loaded.table, sums, 100)
@@ -136,9 +136,9 @@ def test_the_example_is_no_cell_that_anyone_can_compute(counts: list[int], shown
 @pytest.mark.parametrize("kind", SIMULATED)
 def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = SIMULATED[kind]()
-    monkeypatch.setattr(error_laws, "public_draws", None)  # no draw is made for a page
+    monkeypatch.setattr(error_laws, "draw_errors", None)  # no draw is made for a page
     plan, table = made.plan, made.table
-    found = rank_sums(plan, table, (units := Units(plan, table)).sums(units.levels[-1]), 3)
+    found = rank_sums(plan, table, (units := LevelUnits(plan, table)).sums(units.levels[-1]), 3)
     assert found.intervals == "normal"
     assert plan.deviations is not None
     order = np.argsort(-table.values, kind="stable")
@@ -153,7 +153,7 @@ def test_where_only_draws_tell_bars_say_that_they_are_normal(kind: str, monkeypa
 def test_what_would_take_too_long_for_a_page_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same sums, with less work allowed: then bars are normal, and `interval` still goes by the law."""
     made = COMPUTED["tracts, laplace"]()
-    sums = Units(made.plan, made.table).sums(Level("county", ("state", "county")))
+    sums = LevelUnits(made.plan, made.table).sums(Level("county", ("state", "county")))
     assert rank_sums(made.plan, made.table, sums, 3).intervals == "law"
     monkeypatch.setattr(error_laws, "QUICK_WORK", error_laws.BLOCK_WORK + 4 + 100)  # one block of four cells, and no transform
     assert rank_sums(made.plan, made.table, sums, 3).intervals == "normal"
@@ -167,7 +167,7 @@ def test_what_was_not_estimated_has_no_intervals_and_says_why(monkeypatch: pytes
     made = release(AIRPORTS, [hf.margin("dest"), hf.margin("hour", "carrier")], hf.GeneralizedLaplace(epsilon="1/2", per="distance"))
     assert "1.96 standard deviations" in made.plot.ranked(["dest", "hour"]).caption.replace("\u00a0", " ")
     monkeypatch.setattr(sums_module, "MOST_WORK", 0)
-    sums = Units(made.plan, made.table).sums(Level("dest x hour", ("dest", "hour")))
+    sums = LevelUnits(made.plan, made.table).sums(Level("dest x hour", ("dest", "hour")))
     found = rank_sums(made.plan, made.table, sums, 3)
     assert found.intervals == "unknown"
     assert {(bar.low, bar.high) for bar in found.bars} == {(None, None)}

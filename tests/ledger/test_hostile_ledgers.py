@@ -91,7 +91,7 @@ def test_an_identifier_is_no_path_and_no_pattern(run: Run, work: Path, tmp_path:
     planned = run("plan", "run.toml")
     assert tree(tmp_path) == before
     assert planned.code == WouldBeRefused.exit_code
-    assert "no valid identifier: 32 hexadecimal digits" in planned.out
+    assert "no valid identifier: 32 hexadecimal digits" in planned.err
     released = run("release", "run.toml", "-o", "out")
     assert released.code == LEDGER_PROBLEM
     assert "no valid identifier: 32 hexadecimal digits" in released.err
@@ -140,7 +140,7 @@ class TestAPlanWritesNothing:
         for options in ((), ("--json",)):
             ran = run("plan", "run.toml", *options)
             assert ran.code in (0, WouldBeRefused.exit_code), ran.err
-            assert said in ran.out
+            assert said in ran.out + ran.err
             assert tree(tmp_path) == before
 
     def test_where_there_is_no_ledger(self, run: Run, tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ class TestFilesBesideALedger:
         before = tree(tmp_path)
         planned = run("plan", "run.toml")
         assert tree(tmp_path) == before
-        assert said in planned.out
+        assert said in planned.err
         for command in (("release", "run.toml", "-o", "out"), ("ledger", "show"), ("ledger", "grant", "counties", "--epsilon", "1")):
             ran = run(*command, *(("--approver", "A", "--reason", "B") if "grant" in command else ()))
             assert ran.code == LEDGER_PROBLEM
-            assert said in ran.err
+            assert said in ran.out + ran.err
             assert tree(tmp_path) == before
 
     def test_a_journal_that_names_a_file_to_remove(self, run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from tests.ledger.helpers import DATA, grant, reserve, rows, run_sql, the_store
 
 
 def test_a_ledger_is_made_only_when_asked(place: str) -> None:
-    with pytest.raises(LedgerProblem, match="holdfast ledger grant"):
+    with pytest.raises(LedgerProblem, match="holdfast ledger create"):
         Ledger.open(place)
     if "://" not in place:
         assert not Path(place).exists()

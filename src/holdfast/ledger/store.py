@@ -145,7 +145,7 @@ class Store:
         self._check_version(version)
         if version is None:
             if not create:
-                raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make a new one: holdfast ledger grant.")
+                raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make one with the command holdfast ledger create.")
             self.write(lambda connection: self._make(connection, start))
 
     def _version(self, connection: Connection) -> int | None:
@@ -235,9 +235,7 @@ def _file(path: Path, create: bool, read_only: bool) -> tuple[str, Engine]:
         if path.exists():
             raise LedgerProblem(f"The place of {label} is not a file. Give the path of a file.")
         if not create:
-            raise LedgerProblem(
-                f"The file of {label} does not exist. Check the path, or make one: holdfast ledger create, in Python create=True."
-            )
+            raise LedgerProblem(f"The file of {label} does not exist. Check the path, or make one with the command holdfast ledger create.")
         if not path.absolute().parent.is_dir():
             raise LedgerProblem(f"The folder of {label} does not exist. Make it first.")
         _make_file(path, label)
