@@ -111,6 +111,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
     protected = guarantee.protect
     person = guarantee.per_person is not None
     costs = guarantee.per_person or guarantee.smallest_secret
+    checked = "statement.check_suppressed" if is_suppressed(card) else "statement.check_text"
     guess = Guess(Fraction(costs.epsilon), Fraction(costs.delta), Fraction(costs.rho) if costs.kind == "zcdp" and costs.rho else None)
     return StatementFacts(
         lead=_lead(card, say),
@@ -134,10 +135,7 @@ def statement_facts(card: Card, say: Say, view: ViewInfo | None = None) -> State
         promise_title=say("statement.promise_keyed" if is_keyed(card) else "statement.promise"),
         promise=tuple(map(text, guarantee.sentences)),
         parameters=_parameters(card, say),
-        check=(
-            say("statement.check_suppressed" if is_suppressed(card) else "statement.check_text", command=code("holdfast verify folder")),
-            signed_text(card),
-        ),
+        check=(sentences((say(checked, command=code("holdfast verify folder")), signed_text(card))),),
         sign=say("statement.sign_text", id=name(release.id), name=name(card.table.name))
         if card.table.name is not None
         else say("statement.sign_text_unnamed", id=name(release.id)),
