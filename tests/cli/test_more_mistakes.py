@@ -23,6 +23,7 @@ __all__ = ["work"]  # the fixture
         ('"1/2"', '"50%"', 'Got "50%". Write epsilon = "0.25".'),
         ('id = "r1"', 'id = "r1"\nid = "r2"', "The key or section is there twice: leave one out."),
         ('"r1"', "“r1”", 'The line has curly quotes: write straight ones, ".'),
+        ('"r1"', '"r1', "A closing quote is missing."),
         ('"t.csv"', '"C:\\Users\\me\\t.csv"', "Write paths with /, or in single quotes."),
         ('["town", "sex"]', '["town" "sex"]', "A comma between two items, or the bracket at the end, is missing."),
         ('id = "r1"', 'id = "r1"\ndate = "2030-02-30"', "must be a day of the calendar, as year-month-day."),
@@ -122,8 +123,8 @@ def test_codes_that_a_program_spoilt(codes: list[str], said: str | None, recwarn
         (("synth", "s.csv", "--by", "gender"), "Got 'gender'. Write each once, as it is here."),
         (("completion",), "Choose from: bash, zsh, fish."),
         (("completion", "powershell"), "Invalid value for 'shell': 'powershell' is not one of"),
-        (("plan", "run.toml", "--ledger", "no.sqlite"), "make one: holdfast ledger create"),
-        (("release", "run.toml", "-o", "out", "--ledger", "no.sqlite"), "make one: holdfast ledger create"),
+        (("plan", "run.toml", "--ledger", "no.sqlite"), "make one with the command holdfast ledger create"),
+        (("release", "run.toml", "-o", "out", "--ledger", "no.sqlite"), "make one with the command holdfast ledger create"),
     ],
 )
 def test_commands(work: Path, run: Callable[..., Ran], arguments: tuple[str, ...], said: str) -> None:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -387,3 +388,12 @@ class TestTemporaryFiles:
     def test_pandas_with_an_index_of_its_own(self) -> None:
         frame = FRAME.to_pandas().set_index(pd.Index(range(10, 16), name="row"))
         assert Table.from_records(frame, SEX_AGE).counts.tolist() == COUNTS
+
+
+@pytest.mark.parametrize("other", ["id", "record_key"])
+def test_identifiers_and_keys_are_no_column_of_cells(other: str) -> None:
+    records = pa.table({"sex": ["F", "M"], "number": ["1", "2"]})
+    given: dict[str, Any] = {"max_records": 1, other: "number"}
+    for cells in ({"universe": "observed", "cells": ["sex", "number"]}, {"cells": {"sex": ["F", "M"], "number": ["1", "2"]}}):
+        with pytest.raises(InvalidCode, match="Column 'number' holds identifiers or keys"):
+            Table.from_records(records, **cells, **given)

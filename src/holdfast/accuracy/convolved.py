@@ -51,8 +51,8 @@ class LaplaceCell:
 
     def log_moment(self, u: Floats) -> Floats:
         """A bound of log E exp(u z); infinity where there is none."""
-        left = 1 - 2 * self.spread * np.sinh(np.minimum(np.abs(u), self.rate) / 2) ** 2
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            left = 1 - 2 * self.spread * np.sinh(np.minimum(np.abs(u), self.rate) / 2) ** 2
             return np.where(left > 0, -np.log(np.maximum(left, 0.0)), np.inf)
 
 

@@ -145,7 +145,9 @@ class Store:
         self._check_version(version)
         if version is None:
             if not create:
-                raise LedgerProblem(f"There is no ledger in {self.label}. Check the place, or make one with the command holdfast ledger create.")
+                raise LedgerProblem(
+                    f"There is no ledger in {self.label}. Check the place, or make one with the command holdfast ledger create."
+                )
             self.write(lambda connection: self._make(connection, start))
 
     def _version(self, connection: Connection) -> int | None:

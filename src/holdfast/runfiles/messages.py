@@ -153,6 +153,7 @@ _ANY_ADVICE = "Put texts in double quotes, lists in brackets; yes is true."
 _TOML_ADVICE = (
     (r"\ACannot (overwrite|declare|mutate)", "The key or section is there twice: leave one out."),
     ("[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]", 'The line has curly quotes: write straight ones, ".'),
+    (r"\AIllegal character '\\n'", "A closing quote is missing."),
     (r"\\", "Write paths with /, or in single quotes."),
     (r"\AUnclosed array", "A comma between two items, or the bracket at the end, is missing."),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.display import count_of, html_table, list_names, shorten
-from holdfast.errors import ConfidentialTable, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
+from holdfast.errors import ConfidentialTable, InvalidCode, InvalidCount, InvalidParameter, OutOfScope, UnknownColumn
 from holdfast.tables.columns import KEY_BITS, KEY_LIMIT, CellKeyColumn, CellKeySums, CountColumn, read_only
 from holdfast.tables.counting import RecordColumns, count_observed, count_records, read_declared, read_listed, read_totals
 from holdfast.tables.declarations import (
@@ -220,6 +220,7 @@ class Table(Declarations, Frames):
         allow = Allow(allow_similar_codes, allow_total_names)
         declared = declared_universe(cells, universe, hierarchies, allow)
         check_over(over, id, sample_key or sample_by, record_key, observed=universe == "observed")
+        _refuse_published(declared.columns if isinstance(declared, Universe) else declared, (id, record_key))
         key = read_sample_key(sample_key) if over == "sample" else None
         others = RecordColumns(id, limit, record_key, key, names_list(sample_by, "sample_by"))
         with open_source(data, query, reading=Reading(separator, encoding, sheet, query_seconds)) as source:
@@ -338,3 +339,13 @@ def _key_sums(cell_keys: NDArray[np.int64], counts: NDArray[np.int64]) -> CellKe
 def _refuse_weight(weight: object) -> None:
     if weight is not None:
         raise OutOfScope(f"weight= is not supported. {_SCOPE}")
+
+
+def _refuse_published(cells: Sequence[str], confidential: Sequence[str | None]) -> None:
+    """Refuse identifiers or keys of records as a column of cells."""
+    found = next((column for column in confidential if column is not None and column in cells), None)
+    if found is not None:
+        raise InvalidCode(
+            f"Column {found!r} holds identifiers or keys of records and is also a column of cells: its values would be published as codes. "
+            "Leave it out of the cells."
+        )
